@@ -24,12 +24,14 @@ NAMES = (
     "cells",
     "pins",
     "graphs",
+    "notebooks",
     "viewer",
     "tracking",
     "step",
     "bundle",
     "sweep",
     "imports",
+    "searching",
 )
 
 

@@ -34,6 +34,12 @@ nb_execution_raise_on_error = True
 
 def setup(app: Sphinx) -> None:
     app.connect("sphinx-click-process-epilog", show_examples_as_typed)
+    app.connect("source-read", link_to_tutorials)
+
+
+def link_to_tutorials(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Pages link to the notebooks where the repository has them; here they are among the pages."""
+    source[0] = source[0].replace("(../../example_notebooks/", "(../tutorials/")
 
 
 def show_examples_as_typed(_app: Sphinx, _context: object, lines: list[str]) -> None:

@@ -8,13 +8,17 @@ import { packagesOf, writeLicenses } from "./licenses.mjs";
 export const here = dirname(fileURLToPath(import.meta.url));
 export const package_ = join(here, "..", "tape_jupyter");
 
+/** A custom property: esbuild leaves the spaces in it. */
+const CUSTOM = /--[\w-]+:[^;{}]+/g;
+
 /** Stylesheets travel as minified text: views adopt them into their shadow root. */
 export const styles = {
   name: "styles",
   setup(build) {
     build.onLoad({ filter: /\.css$/ }, async ({ path }) => {
       const made = await esbuild.build({ entryPoints: [path], minify: true, write: false });
-      return { contents: made.outputFiles[0].text.trim(), loader: "text", watchFiles: [path] };
+      const text = made.outputFiles[0].text.trim().replace(CUSTOM, (each) => each.replace(/([:,]) /g, "$1"));
+      return { contents: text, loader: "text", watchFiles: [path] };
     });
   },
 };

@@ -71,11 +71,33 @@ MODELS = {
     "tool that raises": (
         ["tries = []\n@tape.tool\ndef risky(t):\n    tries.append(t)\n    if t == 'b': raise ValueError('bad ' + t)\n    return 'fine'", R + "mood = ask()\ntry: x = risky(mood)\nexcept ValueError as e: x = str(e)", "print(x, tries)"],
     ),
+    "results shown otherwise since": (
+        ["d = {i: 'x' * 30 for i in range(6)}", R + "mood = ask()\nd['m'] = mood", "mood\nd", "from IPython.core.interactiveshell import InteractiveShell\nInteractiveShell.ast_node_interactivity = 'all'", "%pprint", "mood\nd"], "bb",
+    ),
+    "a callback of the loop": (
+        ["import asyncio\nlog = []", R + "mood = ask()", "h = asyncio.get_event_loop().call_soon(log.append, mood)", "await asyncio.sleep(0.05)", "print(log)"], "bb",
+    ),
     "tools in threads": (
         ["from concurrent.futures import ThreadPoolExecutor\n@tape.tool\ndef up(t): return t.upper()", R + "mood = ask()\nwith ThreadPoolExecutor(2) as ex: xs = list(ex.map(up, [mood, 'x', 'y']))", "print(xs)"],
     ),
 }  # fmt: skip
 
-NOTEBOOKS = {**SHOWN, **MODELS}
+PROCESS = {
+    "argv": (["import sys\nsys.argv = ['prog']", R + 'mood = ask()', 'sys.argv.append(mood)', 'n = sys.argv[-1]\nprint(n)', 'print(len(sys.argv))'],),
+    "argv rebound": (['import sys', R + 'mood = ask()', "sys.argv = ['prog', mood]", "import argparse\np = argparse.ArgumentParser(); _ = p.add_argument('m')", 'a = p.parse_args()\nprint(a.m)'],),
+    "in sys.modules": (['import sys, types', R + 'mood = ask()', "if mood == 'a': sys.modules['t_stub'] = types.ModuleType('t_stub')", "flag = 't_stub' in sys.modules\nprint(flag)"],),
+    "builtins read": (['import builtins', R + 'mood = ask()', 'builtins.t_mood = mood', 'm = t_mood.upper()\nprint(m)', 'k = builtins.t_mood\nprint(k)'],),
+    "finalizer": (['import weakref\nlog = []\nclass Tmp: pass', R + 'mood = ask()', 't = Tmp(); f = weakref.finalize(t, log.append, mood)', 'del t', 'print(log)'],),
+    "del method": (['log = []\nclass Tmp:\n    def __init__(self, n): self.n = n\n    def __del__(self): log.append(self.n)', R + 'mood = ask()', 't = Tmp(mood)', 't = None', 'print(log)'],),
+}  # fmt: skip
+
+PARTS = {
+    "message rows, role by role": (["msgs = [{'role': 'system', 'content': 's'}]", R + 'mood = ask()', "msgs.append({'role': 'assistant', 'content': mood})", "roles = [m['role'] for m in msgs]\nprint(roles)", "for m in msgs: m['n'] = len(m['content'])", "last = msgs[-1]; last['role'] = 'tool' if mood == 'b' else 'x'", "print([m['role'] for m in msgs], [m['n'] for m in msgs])"], 'b',),
+    "one row, two names": (["rows = [{'k': 1, 't': 'x'}, {'k': 2, 't': 'y'}]; first = rows[0]", R + 'mood = ask()', "for r in rows: r['t'] = mood + str(r['k'])", "print(first['t'])", "first['k'] = len(mood)", "print([r['k'] for r in rows])"], 'bbb',),
+    "class default seen through instances": (["class Base:\n    tone = 'n'\n    kinds = []\n    def say(self): return self.tone\nclass Kid(Base): pass\nclass Own(Base): tone = 'own'\nk, o = Kid(), Own()", R + 'mood = ask()', 'Base.tone = mood\nKid.kinds.append(mood)', 'a = k.tone, o.tone, Kid.tone', "k.tone = 'mine'", 'print(a, k.say(), o.kinds, Kid().tone)'],),
+    "same list in many places": (["shared = []\nd = {'in': shared, 'out': [shared], 'n': 0}\nclass Box: pass\nbx = Box(); bx.items = shared; bx.me = bx", R + 'mood = ask()', "d['in'].append(mood)", "d['n'] += 1", "print(d['out'], d['n'])", 'print(bx.me.items, bx.items)'],),
+}  # fmt: skip
+
+NOTEBOOKS = {**SHOWN, **MODELS, **PROCESS, **PARTS}
 NOT_YET = frozenset({"a figure kept"})
 """Where a re-run still stops: it wants a fresh process, which may not ask."""

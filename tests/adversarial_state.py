@@ -223,6 +223,16 @@ VIEWS = {
             "print(a)",
         ],
     ),
+    "numpy view of a file": (
+        [
+            "import numpy as np\nmm = np.memmap('m.dat', dtype='int32', mode='w+', shape=(4,))",
+            "r = ask()",
+            "mm[0] = len(r); mm.flush()",
+            "print(np.fromfile('m.dat', dtype='int32').tolist())",
+            "del mm",
+        ],
+        "bb",
+    ),
     "numpy reshape and transpose": (
         [
             "import numpy as np\na = np.arange(6); m = a.reshape(2, 3).T",
@@ -341,6 +351,33 @@ VIEWS = {
             "n.tag = r",
             "t = w().tag",
             "print(t)",
+        ],
+    ),
+    "a weak reference to what is deleted": (
+        [
+            "import weakref\nclass N: pass\nn = N(); w = weakref.ref(n)",
+            "r = ask()",
+            "del n; gone = w() is None",
+            "print(gone, r)",
+        ],
+    ),
+    "a weak reference to what is deleted, made after it": (
+        [
+            "import weakref\nclass N: pass\nn = N()",
+            "w = weakref.ref(n)",
+            "r = ask()",
+            "del n; gone = w() is None",
+            "print(gone, r)",
+        ],
+    ),
+    "a tree whose nodes refer weakly to what is above": (
+        [
+            "import weakref\nclass Node:\n    def __init__(self, v, up=None):\n        self.v, self.below, self._up = v, [], up and weakref.ref(up)\n        if up: up.below.append(self)",
+            "top = Node('top')",
+            "r = ask()",
+            "_ = Node(r, top)",
+            "last = Node('z', top)",
+            "print([n.v for n in top.below], last._up().v)",
         ],
     ),
     "WeakValueDictionary": (
@@ -878,6 +915,33 @@ LIBRARIES = {
             "print(w)",
         ],
     ),
+    "rcParams by a function, in a branch": (
+        [
+            "import matplotlib.pyplot as plt",
+            "r = ask()",
+            "if r == 'a': plt.rc('font', size=20)",
+            "w = plt.rcParams['font.size']",
+            "print(w)",
+        ],
+    ),
+    "rcParams under another name": (
+        [
+            "import matplotlib.pyplot as plt\nparams = plt.rcParams",
+            "r = ask()",
+            "if r == 'a': params['font.size'] = 20",
+            "w = plt.rcParams['font.size']",
+            "print(w)",
+        ],
+    ),
+    "pandas option, looked up by its path": (
+        [
+            "import pandas as pd",
+            "r = ask()",
+            "if r == 'a': pd.set_option('display.max_rows', 5)",
+            "w = pd.options.display.max_rows",
+            "print(w)",
+        ],
+    ),
     "style used": (
         [
             "import matplotlib.pyplot as plt",
@@ -1385,6 +1449,25 @@ PLUGINS = {
             "r = ask()",
             "if r == 'a': m.inc()",
             "print(m.n)",
+        ],
+    ),
+    "what a function that exec made keeps": (
+        [
+            "def make():\n    ns = {}\n    exec('n = 0\\ndef up(k):\\n    global n\\n    n += k; return n', ns)\n    return ns['up']\nup = make()",
+            "r = ask()",
+            "_ = up(len(r))",
+            "x = up(1)",
+            "print(x)",
+        ],
+        "bbb",
+    ),
+    "an object of a class that exec made": (
+        [
+            "ns = {}",
+            "r = ask()",
+            "exec(f'class Made:\\n    v = {r!r}', ns)",
+            "made = ns['Made']()",
+            "print(made.v)",
         ],
     ),
     "a namespace that exec filled": (

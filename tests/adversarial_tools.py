@@ -222,6 +222,20 @@ DRAWING = {
             "on = matplotlib.rcParams['interactive']",
         ],
     ),
+    "first figure of a pyplot imported before": (
+        ["import matplotlib.pyplot as plt", R + "mood = ask()", "_ = plt.plot([1, len(mood)])", "_ = plt.plot([3, 4])"],
+        "bbb",
+    ),
+    "figures through the cells": (
+        [
+            "import matplotlib.pyplot as plt",
+            R + "mood = ask()",
+            "plt.figure(figsize=(3, 2)); plt.title(mood); plt.show()",
+            "plt.plot([1, 2, 3]); plt.show()",
+            "print(plt.get_fignums())",
+        ],
+        "bbb",
+    ),
     "first figure in a branch": (
         [
             "import matplotlib",

@@ -3,19 +3,37 @@
 And what many tests begin with: a deck of their own, the path of a cassette, a provider to ask.
 """
 
+import compileall
 import gc
 import os
 import signal
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from tests.provider import Provider
 
+sys.dont_write_bytecode = (
+    False  # pytest rewrites the package's modules, as a plugin's: once, not in each process
+)
+# Where jsonschema finds it, nbformat's import compiles 38 grammars that none of its schemas asks for.
+sys.modules.setdefault("rfc3987_syntax", None)
+
 signal.signal(
     signal.SIGINT, signal.default_int_handler
 )  # a shell lets what it runs in the background ignore it
+
+
+def pytest_configure(config):
+    """Each of the hundreds of programs that tests start would compile the package anew where PYTHONDONTWRITEBYTECODE
+    is set, or a notebook's folder may not be written to.
+    """
+    if not hasattr(config, "workerinput"):
+        tests = Path(__file__).parent
+        for folder in (tests.parent / "tape_jupyter", tests):
+            compileall.compile_dir(folder, quiet=2)
 
 
 def pytest_collection_modifyitems(config, items):

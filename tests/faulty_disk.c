@@ -1,6 +1,7 @@
 /* LD_PRELOAD: the system calls that change what lies under $FAULT_UNDER are counted over all
    processes (in $FAULT_COUNT, a file) and logged; number $FAULT_AT fails with $FAULT_ERRNO, with
-   $FAULT_STAYS all after it, too. An errno of 0 moves the folder $FAULT_MOVES away instead. */
+   $FAULT_STAYS all after it, too. An errno of 0 moves the folder $FAULT_MOVES away instead. How many
+   milliseconds after the first failure its name is written to stdout or stderr is logged as `said`. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static int *counted(void) {
@@ -25,6 +27,31 @@ static int *counted(void) {
     syscall(SYS_close, file);
   }
   return count;
+}
+
+static long *failed_at(void) { return (long *)(counted() + 2); }
+
+static long milliseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void log_line(const char *line, int n) {
+  int log = syscall(SYS_openat, AT_FDCWD, getenv("FAULT_LOG"), O_WRONLY | O_APPEND | O_CREAT, 0600);
+  syscall(SYS_write, log, line, n);
+  syscall(SYS_close, log);
+}
+
+static void note_said(int file, const void *data, size_t size) {
+  const char *under = getenv("FAULT_UNDER"), *how = getenv("FAULT_ERRNO");
+  if ((file != 1 && file != 2) || !under || !how || !atoi(how) || !counted() || !*failed_at()) return;
+  int saved = errno;
+  const char *name = strerror(atoi(how));
+  char line[64];
+  if (memmem(data, size, name, strlen(name)))
+    log_line(line, snprintf(line, sizeof line, "said %ld\n", milliseconds() - *failed_at()));
+  errno = saved;
 }
 
 static int fails(const char *call, const char *path, int dir) {
@@ -44,11 +71,10 @@ static int fails(const char *call, const char *path, int dir) {
   int how = atoi(getenv("FAULT_ERRNO"));
   int now = number == nth || (*getenv("FAULT_STAYS") && nth && number > nth);
   int n = snprintf(line, sizeof line, "%d %s %s%s\n", number, call, whole, now ? " FAILS" : "");
-  int log = syscall(SYS_openat, AT_FDCWD, getenv("FAULT_LOG"), O_WRONLY | O_APPEND | O_CREAT, 0600);
-  syscall(SYS_write, log, line, n);
-  syscall(SYS_close, log);
+  log_line(line, n);
   errno = saved;
   if (!now) return 0;
+  if (!*failed_at()) *failed_at() = milliseconds();
   if (how) { errno = how; return 1; }
   char gone[PATH_MAX];
   snprintf(gone, sizeof gone, "%s.gone", getenv("FAULT_MOVES"));
@@ -74,7 +100,11 @@ OPENS(open) OPENS(open64)
 OPENS_AT(openat) OPENS_AT(openat64)
 #define BY_FD(type, name, told, params, args)                                           \
   type name params { REAL(name); if (fails(told, NULL, file)) return -1; return real args; }
-BY_FD(ssize_t, write, "write", (int file, const void *data, size_t size), (file, data, size))
+ssize_t write(int file, const void *data, size_t size) {
+  REAL(write);
+  note_said(file, data, size);
+  return fails("write", NULL, file) ? -1 : real(file, data, size);
+}
 BY_FD(ssize_t, pwrite64, "write", (int file, const void *data, size_t size, off64_t at), (file, data, size, at))
 BY_FD(ssize_t, writev, "write", (int file, const struct iovec *parts, int n), (file, parts, n))
 BY_FD(int, fsync, "fsync", (int file), (file))

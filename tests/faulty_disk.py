@@ -43,12 +43,15 @@ class Fault(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A command's end; `calls` are those that were counted (`3 write /a/b FAILS`)."""
+    """A command's end; `calls` are those that were counted (`3 write /a/b FAILS`), `said_after` the
+    seconds from the first failure to where it is named at the terminal (None: it is not).
+    """
 
     code: int
     out: str
     seconds: float
     calls: Sequence[str]
+    said_after: float | None
 
     @property
     def failed(self) -> str:
@@ -98,8 +101,11 @@ class FaultyDisk:
         self._warm.stdin.write(json.dumps(asked) + "\n")
         self._warm.stdin.flush()
         code, seconds = json.loads(self._warm.stdout.readline())
-        calls = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
-        return Ended(code, self.out.read_text("utf-8", "replace"), seconds, calls)
+        lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
+        calls = [line for line in lines if not line.startswith("said ")]
+        said = [int(line.partition(" ")[2]) / 1000 for line in lines if line not in calls]
+        out = self.out.read_text("utf-8", "replace")
+        return Ended(code, out, seconds, calls, min(said, default=None))
 
 
 def _run(words: Sequence[str], folder: str, env: Mapping[str, str], out: str) -> int:

@@ -1,6 +1,8 @@
 """How well downstream cells are told, on cases whose truth was found by running them again.
 
-`python tests/flow_score.py CASES.json [NAME...]`: recall, precision, per category; with names, their reasons.
+`python tests/flow_score.py CASES.json [NAME...]`: recall, precision, per category; with names, their reasons. That is of
+the plan, which must hold for any other reply. With `--ran` before the file: the cells that ran again with the reply that
+the case changes, and what all cells show then, beside a whole run.
 Each case runs in a forked process with a real shell and the tracker; its calls come from a stand-in for a provider.
 """
 
@@ -9,6 +11,7 @@ import io
 import json
 import os
 import pickle
+import re
 import shutil
 import signal
 import sys
@@ -56,6 +59,88 @@ def predict(case):
         "steps": steps,
         "n": len(tracker.history),
     }
+
+
+def rerun(case):
+    """The cells that ran again in place (those that only put something back left out), and what all cells show then; None
+    for a case that only a fresh process gets right.
+    """
+    import predict_flow
+
+    from tape_jupyter.dataflow.plan import plan_rerun
+    from tape_jupyter.dataflow.restore.rerun import Rerun
+
+    live = predict_flow.Live(case)
+    live.record()
+    cells = [step["cell"] for step in case["history"]]
+    live.stub.set_replies(case["responses"], live.override())
+    planned = plan_rerun(live.history, live.changed())
+    again = Rerun(live.history, planned, live.shell, on_error="go on", resync=live.tracker.resync)
+    if planned.hermetic or again.doubt:
+        return None
+    while (entry := again.next()) is not None:
+        again.prepare(entry)
+        again.record_outcome(entry, live.run(entry.index, entry.source))
+    again.finish()
+    restores = {cell.entry for cell in planned.cells if cell.role == "restores"}
+    ran = {cells[index] for index in again.ran if index not in restores} - {case["edit"]}
+    return ran, {str(cell): live.texts[index] for index, cell in enumerate(cells)}
+
+
+def whole_run(case):
+    """What each cell shows in a run of all of them with the changed reply."""
+    import tapereplies
+
+    from tape_jupyter.dataflow.isolated import worker
+
+    prompt = next(iter(case["perturb"]))
+    tapereplies.set_replies(case["responses"], {prompt: case["perturb"][prompt][0]})
+    shell, texts = worker.shell(), {}
+    for step in case["history"]:
+        source = step.get(
+            "source", case["cells"][step["cell"]] if isinstance(step["cell"], int) else ""
+        )
+        texts[str(step["cell"])] = worker.execute_in_shell(shell, source)["text"]
+    return texts
+
+
+_UNSTEADY = re.compile(r"0x[0-9a-f]+| at [0-9a-f]{6,}|[\d.e+]+ (?:[num\u03bc\u00b5]?s|min)\b")
+"""What no two runs have in common: addresses, and what %time prints."""
+
+
+def score_reruns(cases):
+    """(rows: name, cells that ran needlessly, cells that ran rightly, cells that show another thing than in a whole run;
+    failures). `expected` holds for several other replies, of which one is tried: who does not run is judged by what is shown.
+    """
+    rows, failures = [], []
+    for case in (each for each in cases if each.get("expected") is not None):
+        (state, told), (whole_state, whole) = apart(rerun, case), apart(whole_run, case)
+        if state != "ok" or whole_state != "ok":
+            failures.append((case["name"], told if state != "ok" else whole))
+        elif told is not None:
+            ran, shown = told
+            ran = {cell for cell in ran if isinstance(cell, int)}
+            other = {
+                cell
+                for cell, text in whole.items()
+                if _UNSTEADY.sub("", text) != _UNSTEADY.sub("", shown.get(cell, ""))
+            }
+            expected = set(case["expected"])
+            rows.append((case["name"], ran - expected, ran & expected, other))
+    return rows, failures
+
+
+def print_reruns(cases):
+    rows, failures = score_reruns(cases)
+    for name, needless, _, other in rows:
+        if needless or other:
+            print("needless", sorted(needless), "WRONG" if other else "", *sorted(other), name)
+    for name, told in failures:
+        print("FAILED", name, told[-1500:])
+    needless, right = (sum(len(row[place]) for row in rows) for place in (1, 2))
+    precision = right / max(1, right + needless)
+    wrong = sum(bool(row[3]) for row in rows)
+    print(f"ran {right + needless}, precision {precision:.3f}, {wrong} wrong,", len(rows), "cases")
 
 
 def _shell():
@@ -140,10 +225,10 @@ def score(cases):
     return rows, failures
 
 
-def score_elsewhere(cases):
+def score_elsewhere(cases, scoring=score):
     """`score` in a new process: all that other tests have left in this one would be forked, and looked at, by each case."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=prepare) as pool:
-        return pool.submit(score, cases).result()
+        return pool.submit(scoring, cases).result()
 
 
 def sums(rows):
@@ -153,10 +238,15 @@ def sums(rows):
 
 
 def main():
-    cases = json.loads(Path(sys.argv[1]).read_text())
-    only = set(sys.argv[2:])
+    given = [each for each in sys.argv[1:] if each != "--ran"]
+    only = set(given[1:])
+    cases = json.loads(Path(given[0]).read_text())
+    cases = [c for c in cases if not only or c["name"] in only]
     prepare()
-    rows, failures = score([c for c in cases if not only or c["name"] in only])
+    if len(given) < len(sys.argv) - 1:
+        print_reruns(cases)
+        return
+    rows, failures = score(cases)
     by_category = defaultdict(list)
     for row in rows:
         by_category[row[1]].append(row)

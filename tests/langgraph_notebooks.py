@@ -410,7 +410,7 @@ app = graph.compile()""",
             R + 'for part in app.stream({"messages": [("user", "Begin with the first")]}): print(part)',
             R + 'last = app.invoke({"messages": [("user", "Begin with the second")]})["messages"]\nprint([m.content for m in last])',
         ],
-        {r"Begin with": "the researcher", r"^researcher: ": "coder", r"^coder: ": "FINISH"},
+        {r"coder: ": "FINISH", r"researcher: ": "coder", r"Begin with": "the researcher"},
     ),
     "handoffs": (
         [

@@ -23,7 +23,7 @@ def twice(path, server, program):
     untaped = asyncio.run(program(server.url))
     with tape.recording(path) as block:
         recorded = asyncio.run(program(server.url))
-    assert not block.report.warnings
+    assert block.report.warnings == []
     server.stop()
     opened = server.opened
     with tape.replaying(path, strict=True) as block:

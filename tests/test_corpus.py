@@ -22,6 +22,7 @@ from tests.corpus_clients import sha
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("TAPE_CORPUS", ROOT.parent / "shared" / "corpus"))
+EVERY = "13" if os.environ.get("TAPE_NIGHTLY") else "29"
 SAMPLED = "httpx,httpx2,requests,http.client,aiohttp,anthropic,openai,openai-async,google-genai,mistralai,boto3"
 JSON, SSE = ("content-type", "application/json"), ("content-type", "text/event-stream")
 CHUNKED = ("transfer-encoding", "chunked")
@@ -43,7 +44,7 @@ def test_a_sample_of_real_traffic_replays_the_same_through_every_client():
     )
     if corpus is None:
         pytest.skip(f"no corpus of real traffic in {CORPUS}; name its folder in TAPE_CORPUS")
-    lines, told = replayed(corpus, "--every", "13", "--clients", SAMPLED)
+    lines, told = replayed(corpus, "--every", EVERY, "--clients", SAMPLED)
     sent = {client: count["sent"] for client, count in told["summary"].items()}
     raw = ("httpx", "httpx2", "requests", "http.client", "aiohttp")
     assert {sent[client] for client in raw} == {told["records"]}

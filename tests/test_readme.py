@@ -7,7 +7,7 @@ import pytest
 
 import tape_jupyter
 from tape_jupyter import cli
-from tape_jupyter.jupyter.magics import ASKS
+from tape_jupyter.jupyter.line_commands import ASKS
 from tape_jupyter.session.options import CELL_MODES, SESSION_MODES, USAGE
 from tests.notebook import ROOT
 
@@ -42,6 +42,21 @@ def test_make_targets_are_in_the_makefile():
     assert set(named) <= set(targets)
 
 
+def test_the_readme_says_how_to_run_the_examples_and_how_long_the_tests_take():
+    readme = text(ROOT / "README.md")
+    assert "make lab " in readme
+    assert re.search(r"make test .*minutes", readme)
+
+
+def test_the_glossary_has_the_words_of_options_and_pages_in_order():
+    rows = re.findall(
+        r"^\| ([a-z ]+) \|", text(DOCS / "contributing" / "glossary.md"), re.MULTILINE
+    )
+    words = {"bundle", "candidate", "cold case", "divergence", "drift", "freeze", "pace", "stub"}
+    assert words - set(rows) == set()
+    assert rows[1:] == sorted(rows[1:])
+
+
 def test_the_commands_are_those_of_the_command_line():
     named = re.findall(
         r"^tape ([a-z]+)", text(DOCS / "reference" / "command-line.md"), re.MULTILINE
@@ -70,3 +85,16 @@ def test_the_map_names_every_package():
     named = text(DOCS / "contributing" / "map.md")
     folders = [path.parent.name for path in (ROOT / "tape_jupyter").glob("*/__init__.py")]
     assert [name for name in folders if not re.search(rf"(?<!\w){name}(?!\w)", named)] == []
+
+
+def test_the_readmes_first_command_installs_it():
+    readme = text(ROOT / "README.md")
+    first = re.search(r"^```\w*\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert first is not None and first[1] == "pip install tape-jupyter\n"
+    assert readme.index("```") < readme.index("\n## ")
+
+
+@pytest.mark.parametrize("command", ["record", "replay", "rerun"])
+def test_commands_that_run_a_notebook_take_a_kernel_by_name(command):
+    (option,) = [each for each in cli.tape.commands[command].params if each.name == "kernel_name"]
+    assert option.opts == ["--kernel"]

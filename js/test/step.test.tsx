@@ -100,9 +100,16 @@ test("what a call cannot do is not offered", async () => {
   const door = await open(stateOf({ strands: [strandOf({}, { would: "refuse", span: "", reply: null, can: ["over", "answer", "stop"] })] }));
   expect(["Back", "Step", "Model", "Tool", "Continue", "To here", "Stop"].filter(does_)).toEqual(["Step", "Stop"]);
   expect(all(".step-reply button").map((node) => node.textContent)).toEqual(["Answer by hand…"]);
-  expect(text(".step-reply")).toContain("not on the tape");
+  expect(text(".step-reply h3")).toBe("Not on the tape");
   await press(",");
   expect(done(door)).toEqual([]);
+});
+
+test("a call that is not on the tape shows how it differs from the recorded one", async () => {
+  const fields = [{ path: "messages[0].content", recorded: "the second order", now: "the lost order" }];
+  await open(stateOf({ strands: [strandOf({}, { would: "refuse", span: "", reply: null, fields, can: ["over", "stop"] })] }));
+  expect(all(".step-reply td").map((node) => node.textContent)).toEqual(["the second order", "the lost order"]);
+  expect([text(".step-reply del"), text(".step-reply ins")]).toEqual(["second", "lost"]);
 });
 
 test("run to here goes to the call that is selected in the list", async () => {

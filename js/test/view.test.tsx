@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import * as cards from "../src/view/panels/index.tsx";
 import { mount } from "../src/view/mount.tsx";
 import { FakeDoor } from "./door.ts";
-import { detailOf, pageOf, sessionOf, STORY } from "./rows.ts";
+import { detailOf, type Made, pageOf, sessionOf, STORY } from "./rows.ts";
 
 const ABLE = { modes: true, override: true, rerun: true, step: false, cells: true };
 const answers = () => ({
@@ -94,6 +94,25 @@ test("a refresh takes neither the focus nor the open span", async () => {
   expect(rows()[0]).toBe("[1] before");
   expect(focused()?.textContent).toContain("shipped");
   expect(text(".panel")).toContain("reply of r3/d");
+});
+
+test("what was sent again is folded below what ended it, once; a refresh leaves it open", async () => {
+  const again: Made[] = [
+    { id: "r1", kind: "cell", name: "[1] ask", cell: "c1" },
+    { id: "r1/c", depth: 1, name: '"negative"', cell: "c1" },
+    { id: "r1/a", depth: 2, name: "429", mark: "retried", cell: "c1" },
+    { id: "r1/b", depth: 2, name: "500", mark: "retried", cell: "c1" },
+  ];
+  const door = new FakeDoor({ able: ABLE }, { ...answers(), spans: () => pageOf(again) });
+  await open(door);
+  expect(rows()).toEqual(["[1] ask", '"negative"']);
+  row("[1] ask").focus();
+  await press("ArrowDown");
+  await press("ArrowRight");
+  expect(rows()).toEqual(["[1] ask", '"negative"', "429", "500"]);
+  door.answers.spans = () => pageOf([...again, { id: "r2", kind: "cell", name: "[2] on", cell: "c2" }], { revision: 2 });
+  await does(() => door.tell("changed", { revision: 2, total: 5, running: null, page: null }));
+  expect(rows()).toEqual(["[1] ask", '"negative"', "429", "500", "[2] on"]);
 });
 
 test("spans appear while a cell records, with what is going on", async () => {

@@ -24,6 +24,10 @@ _SHOWN = 80
 _NAMED = 6
 
 
+_DIGESTS = ("cell source", "git diff")
+"""What is known by a digest only: two of them say nothing to a person."""
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
     """`what` changed from `before` to `after` ("" where it was not there); `call` is the later
@@ -39,6 +43,8 @@ class Drift:
         return {key: value for key, value in asdict(self).items() if value or key != "call"}
 
     def __str__(self) -> str:
+        if self.what in _DIGESTS and self.before and self.after:
+            return f"{self.what} changed"
         return f"{self.what} changed: {self.before or 'none'} -> {self.after or 'none'}"
 
 

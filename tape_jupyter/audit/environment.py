@@ -25,14 +25,16 @@ from tape_jupyter.core.libraries import imported_module
 from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.determinism import random_state, timezone
 from tape_jupyter.isolation import network_guard
+from tape_jupyter.isolation.namespaces import git_command
 
-CLOUD = (
+VERTEX = (
     "GOOGLE_CLOUD_PROJECT",
     "GOOGLE_CLOUD_LOCATION",
     "GOOGLE_GENAI_USE_VERTEXAI",
     "ANTHROPIC_VERTEX_PROJECT_ID",
 )
-"""Settings that clients of Vertex AI cannot be built without; URLs name them as well."""
+CLOUD = (*VERTEX, "AZURE_TENANT_ID", "AZURE_CLIENT_ID")
+"""Settings that clients of Vertex AI and Azure AD cannot be built without; URLs name them as well."""
 _VALUES = re.compile(
     r"LANG|LC_\w+|TZ|PYTHONHASHSEED|PYTHONUTF8|TOKENIZERS_PARALLELISM|\w+_NUM_THREADS|CUDA_VISIBLE_DEVICES"
     rf"|\w+_(?:BASE_URL|REGION|ENDPOINT|API_VERSION)|CI|CONDA_DEFAULT_ENV|OLLAMA_HOST|{'|'.join(CLOUD)}"
@@ -157,16 +159,21 @@ def git(folder: Path) -> dict[str, Any]:
     return dict(_read_git_state(root, moved, int(monotonic() / _GIT_HOLDS)))
 
 
+_NOT_INSIDE = "--ignore-submodules=dirty"
+"""A submodule's files are looked at by the settings of its own repository."""
+
+
 @lru_cache(maxsize=4)
 def _read_git_state(root: Path, _moved: tuple[int, ...], _window: int) -> dict[str, Any]:
     try:
         status = _run_git(
-            root, "status", "--porcelain=v2", "--branch", "--untracked-files=no"
+            root, "status", "--porcelain=v2", "--branch", "--untracked-files=no", _NOT_INSIDE
         ).decode("utf-8", "replace")
         dirty = any(not line.startswith("#") for line in status.splitlines())
-        diff = _run_git(root, "diff", "--no-ext-diff", "--no-textconv", "HEAD") if dirty else b""
-    except FileNotFoundError:
-        return {"unknown": "git is not installed"}
+        plain = ("--no-ext-diff", "--no-textconv", _NOT_INSIDE)
+        diff = _run_git(root, "diff", *plain, "HEAD") if dirty else b""
+    except OSError as problem:
+        return {"unknown": str(problem)[:200]}
     except subprocess.TimeoutExpired:
         return {"unknown": f"git took longer than {_GIT_PATIENCE:g} s"}
     except subprocess.CalledProcessError as problem:
@@ -185,10 +192,9 @@ def _run_git(root: Path, command: str, *arguments: str) -> bytes:
     config names.
     """
     everything = ("--", ":/", ":(exclude,top,glob)**/*.tapes/**")
-    line = ["git", "-c", "core.fsmonitor=false", "-C", str(root), command, *arguments, *everything]
     with network_guard.unwatched():
         done = subprocess.run(  # noqa: S603  # a fixed command line
-            line,
+            git_command(root, command, *arguments, *everything),
             capture_output=True,
             check=True,
             stdin=subprocess.DEVNULL,

@@ -13,6 +13,7 @@ from tape_jupyter.audit import environment as kits
 from tape_jupyter.audit.nondeterminism import AuditFinding, chunks_of, routing, sampling
 from tape_jupyter.audit.run_view import AuditedCall, AuditedRun
 from tape_jupyter.core.call import FunctionCall, Reply
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.providers.json_access import as_mapping, as_text
 
 WHO = ("user_id", "tenant_id", "session_id", "flags")
@@ -203,7 +204,11 @@ def _audit_hash_seed(run: AuditedRun, seed: Any) -> AuditFinding:
 def _audit_settings(run: AuditedRun) -> list[AuditFinding]:
     environment = as_mapping(run.kit.get("environment"))
     names = as_text(run.kit.get("variables")).split()
-    count = f"{len(names)} names, {len(environment)} values" if names else ""
+    count = (
+        f"{format_count(len(names), 'name')}, {format_count(len(environment), 'value')}"
+        if names
+        else ""
+    )
     return [
         _audit_hash_seed(run, environment.get("PYTHONHASHSEED")),
         _audit_surroundings(run, "environment", count),

@@ -97,7 +97,7 @@ def fold_findings(
     text = "; ".join(
         f"{what} ({count} {unit})" if count > 1 else what for what, count in counts[:_NAMED]
     )
-    more = f"; {len(counts) - _NAMED} more kinds" if len(counts) > _NAMED else ""
+    more = f"; {format_count(len(counts) - _NAMED, 'more kind')}" if len(counts) > _NAMED else ""
     of = f"{len(bad)} of {len(findings)} {unit}: " if len(bad) < len(findings) else ""
     capture = next((each.capture for each in bad if each.capture), "")
     return AuditFinding(name, status, f"{of}{text}{more}", capture, number)
@@ -499,7 +499,7 @@ def failures(run: AuditedRun) -> AuditFinding:
             NAMES[8], "missing", "the time of the run is not on the tape", "record it again", 8
         )
     limited = sum(bool(call.facts.limits) for call in run.calls)
-    limits = f", rate-limit headers of {limited} calls" if limited else ""
+    limits = f", rate-limit headers of {format_count(limited, 'call')}" if limited else ""
     what = f"{len(findings)} failed ({findings[0].what})" if findings else "no call was refused"
     return AuditFinding(
         NAMES[8], "pinned" if findings else "recorded", f"{what}; started {hour}{limits}", "", 8

@@ -26,6 +26,7 @@ from tape_jupyter.bundle.session import Session, session_of
 from tape_jupyter.bundle.staging import Staged
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import NotExported, TapeUsageError
@@ -99,8 +100,8 @@ class ExportedBundle:
         proved = self._format_proof()
         return [
             (
-                f"{self.place}: {self.size:,} bytes, {record['cells']} cells, {record['calls']} calls, "
-                f"{record['files']} files"
+                f"{self.place}: {format_count(self.size, 'byte')}, {format_count(record['cells'], 'cell')}, "
+                f"{format_count(record['calls'], 'call')}, {format_count(record['files'], 'file')}"
             ),
             f"  sha256 {self.digest}",
             f"  {proved}, in a fresh kernel; {'; '.join(bundle_manifest.guards)}",
@@ -339,7 +340,7 @@ def _format_leaks(found_leaks: Iterable[leaks.Leak], else_: str) -> str:
         f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "")
         for each in found_leaks
     ]
-    count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
+    count = format_count(len(lines), "place")
     return "\n".join([
         f"there are secrets in what would be exported ({count}); nothing was written:", *lines,
         f"Now: remove them and record again, {else_}",

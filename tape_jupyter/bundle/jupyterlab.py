@@ -27,6 +27,7 @@ from tape_jupyter.bundle.archive import Bundle, opened
 from tape_jupyter.bundle.environment import caches
 from tape_jupyter.bundle.proof import process
 from tape_jupyter.bundle.replay import BundleListener, ReplayRequest
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.temp_dirs import clean
 from tape_jupyter.errors import BundleError
 from tape_jupyter.isolation import namespaces, sandbox
@@ -63,7 +64,7 @@ class UnpackedBundle:
             f"folder: {self.folder}",
             "It stays when JupyterLab ends, with what you change in it; the bundle is as it was. Remove it when done.",
             f"guard: {'; '.join(self.guards)}",
-            "Every cell replays (TAPE_MODE=replay): no key, no network. Lab's terminals are yours, and have one.",
+            "Every cell replays (TAPE_MODE=replay): no key, no network. There are no terminals.",
             "The notebook is not trusted: Jupyter shows its saved outputs without running what they hold.",
         ]
 
@@ -135,8 +136,9 @@ def lab_facts(bundle: Bundle, want: ReplayRequest) -> list[str]:
     packages = (
         "the packages of its lock" if want.env == "lock" else "this interpreter's packages (--here)"
     )
+    cells = format_count(len(bundle.manifest.cells), "cell")
     return [
-        f"In JupyterLab its code can run on this machine, as you: {len(bundle.manifest.cells)} cells, with {packages}.",
+        f"In JupyterLab its code can run on this machine, as you: {cells}, with {packages}.",
         "Its kernel gets an empty home folder and none of your environment variables, but can read what you can read.",
         f"What restricts its kernel: {'; '.join(sandbox.guards())}.",
     ]
@@ -155,13 +157,19 @@ def _find_stem(bundle: Bundle) -> str:
     return "".join(each if each.isascii() and each.isalnum() else "-" for each in name)[:24]
 
 
+ENCLOSED = "tape_jupyter.bundle.enclosed_contents.EnclosedContents"
+"""What the server reads and writes files by: it is loaded there alone."""
+
+
 def _yield_settings() -> Iterator[str]:
     """Of the server: no news and updates from elsewhere, no settings of the folder, nothing to
-    install.
+    install, no terminals, no file outside of its folder.
     """
     yield "--LabApp.news_url=None"
     yield "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"
     yield "--LabApp.extension_manager=readonly"
+    yield "--ServerApp.terminals_enabled=False"
+    yield f"--ServerApp.contents_manager_class={ENCLOSED}"
     yield "--KernelSpecManager.ensure_native_kernel=False"
     # whatever kernel of this machine the notebook names
     yield f"--KernelSpecManager.allowed_kernelspecs={KERNEL}"

@@ -247,7 +247,8 @@ def _build_handler(pages: Pages) -> type[BaseHTTPRequestHandler]:
                     self.wfile.writelines(pages.pieces())
                 except CassetteError as error:
                     pages.wrong = error
-                pages.sent.set()
+                finally:
+                    pages.sent.set()
 
         def log_message(self, *_: object) -> None:
             """Nobody reads it."""

@@ -13,6 +13,7 @@ from tape_jupyter.bundle.archive.manifest import (
     Redaction,
 )
 from tape_jupyter.comparison import outputs
+from tape_jupyter.core.plain_text import format_count
 
 NAME = "README.md"
 ROLES = {
@@ -48,7 +49,8 @@ def readme(manifest: Manifest) -> str:
 def _build_head(manifest: Manifest, name: str) -> list[str]:
     calls = sum(cell.calls for cell in manifest.cells)
     intro = (
-        f"A notebook of {len(manifest.cells)} cells with the {calls} model and tool calls that it made, recorded byte "
+        f"A notebook of {format_count(len(manifest.cells), 'cell')} with the "
+        f"{format_count(calls, 'model and tool call')} that it made, recorded byte "
         "for byte. It runs again without a key, without a network and without cost, and gives the same:"
     )
     return [
@@ -142,7 +144,11 @@ def _build_instructions(manifest: Manifest) -> list[str]:
 
 
 def _format_left_out(each: LeftOut) -> str:
-    return f"`{each.path}` ({each.size:,} bytes)" if each.sha256 or each.size else each.path
+    return (
+        f"`{each.path}` ({format_count(each.size, 'byte')})"
+        if each.sha256 or each.size
+        else each.path
+    )
 
 
 def _build_missing(

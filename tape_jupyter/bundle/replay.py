@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter.bundle import trust
 from tape_jupyter.bundle.archive import Bundle, names, opened
@@ -32,13 +32,16 @@ from tape_jupyter.comparison.diff import OutputDifference
 from tape_jupyter.comparison.outputs import places
 from tape_jupyter.core import notebook_schema
 from tape_jupyter.core.notebook_text import parse_notebook
-from tape_jupyter.core.plain_text import safe_text
+from tape_jupyter.core.plain_text import format_count, safe_text
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import BundleError
 from tape_jupyter.headless import run
 from tape_jupyter.headless.run import REFUSALS, CellRun, Status
 from tape_jupyter.isolation import sandbox
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 Env = Literal["lock", "current"]
 
@@ -54,10 +57,11 @@ BUILT = (
 
 _OURS = re.compile(
     r"/(?:tape_jupyter|ipykernel|IPython|anywidget|click|genai_prices|nbclient|packaging|platformdirs|portalocker|rich"
-    r"|tomli_w|time_machine)(?:/__init__)?\.\w[^/]*"
+    r"|tomli_w|time_machine|xxhash)(?:/__init__)?\.\w[^/]*"
+    r"|/[^/]+\.(?:dist|egg)-info(?:/|$)"
 )
-"""Files that would be imported for a module that loads the tape: the notebook's folder is on the
-kernel's path.
+"""Files that would be imported for a module that loads the tape, or tell of entry points that would
+be: the notebook's folder is on the kernel's path.
 """
 
 DRIFTED = 12
@@ -172,7 +176,9 @@ class BundleRun:
             if way != "same"
         )
         same = sum(each.status == "same" for each in self.cells)
-        line = f"{same} of {len(self.cells)} cells as the bundle says" + (f"; {bad}" if bad else "")
+        line = f"{same:,} of {format_count(len(self.cells), 'cell')} as the bundle says" + (
+            f"; {bad}" if bad else ""
+        )
         return "\n".join(
             filter(None, [line, run.behind([each.build_cell_run() for each in self.cells])])
         )
@@ -256,12 +262,12 @@ def replay_facts(manifest: Manifest, want: ReplayRequest) -> list[str]:
     """What a person is told before it runs."""
     packages = len(manifest.kit.get("distributions") or ())
     if want.env == "lock":
-        where = f"with {packages} packages of its lock"
+        where = f"with {format_count(packages, 'package')} of its lock"
         package_notes = [BUILT if want.allow_build else WHEELS]
     else:
         where = "with this interpreter's packages (--here)"
         package_notes = []
-    cells = f"{len(manifest.cells)} cells of {safe_text(manifest.notebook)}"
+    cells = f"{format_count(len(manifest.cells), 'cell')} of {safe_text(manifest.notebook)}"
     return [
         f"Replaying it runs its code on this machine, as you: {cells}, {where}.",
         "It gets an empty home folder and none of your environment variables, but it can read what you can read.",
@@ -280,10 +286,7 @@ def runnable(bundle: Bundle, want: ReplayRequest) -> None:
         raise BundleError(
             f"its notebook is in {safe_text(language)}; only Python is replayed", place=bundle.place
         )
-    if wrong := notebook_schema.wrong(bundle.read(bundle.manifest.notebook)):
-        raise BundleError(
-            f"its notebook cannot be read: {safe_text(wrong)}. Nothing was run", place=bundle.place
-        )
+    _read_notebook(bundle)
     if not want.take:
         return
     check_cassette_name(want.take)
@@ -375,14 +378,27 @@ def laid_out(bundle: Bundle, folder: Path) -> tuple[Path, list[str]]:
     return folder.joinpath(*bundle.manifest.notebook.split("/")), notes
 
 
+def _read_notebook(bundle: Bundle) -> NotebookNode:
+    """The bundle's notebook, as it is run. Raises BundleError for what is none."""
+    data = bundle.read(bundle.manifest.notebook)
+    wrong = notebook_schema.wrong(data)
+    try:
+        if not wrong:
+            return parse_notebook(data.decode("utf-8"))
+    except ValueError as error:  # older versions, which cannot be made newer
+        wrong = str(error)
+    raise BundleError(
+        f"its notebook cannot be read: {safe_text(wrong)}. Nothing was run", place=bundle.place
+    )
+
+
 class _Judge:
     """Compares each cell as it comes with what the bundle expects of it."""
 
     def __init__(
         self, bundle: Bundle, notebook: Path, home: Path, on_cell: Callable[[BundleCell], None]
     ) -> None:
-        text = bundle.read(bundle.manifest.notebook).decode("utf-8")
-        self._notebook = parse_notebook(text)
+        self._notebook = _read_notebook(bundle)
         self._expected = {each.number: each for each in bundle.manifest.cells}
         self._known = {each.cell for each in bundle.manifest.differences}
         self._where = places(notebook.parent, home)
@@ -466,7 +482,7 @@ def drifted(manifest: Manifest) -> Iterator[str]:
     drift = list(_compare_packages(kit.get("distributions") or ()))
     yield from drift[:DRIFTED]
     if len(drift) > DRIFTED:
-        yield f"and {len(drift) - DRIFTED} more packages"
+        yield f"and {format_count(len(drift) - DRIFTED, 'more package')}"
 
 
 def _compare_packages(listed: Any) -> Iterator[str]:

@@ -21,6 +21,7 @@ from tape_jupyter.comparison.diff import REPORTED, OutputDifference
 from tape_jupyter.comparison.images import Images
 from tape_jupyter.comparison.tables import TableDiff
 from tape_jupyter.core.atomic_write import replacing
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.reports.page import allowed
 
@@ -259,7 +260,7 @@ def _find_class(cell: BundleCell) -> str:
 def _format_calls(count: int) -> str:
     if not count:
         return ""
-    return "1 call" if count == 1 else f"{count:,} calls"
+    return format_count(count, "call")
 
 
 def _build_cell(cell: BundleCell, left: _PictureBudget) -> Iterator[str]:
@@ -318,7 +319,7 @@ def _build_table(table: TableDiff) -> Iterator[str]:
             yield f'<td class="gone">{before}</td><td class="new">{after}</td></tr>\n'
         yield "</tbody>\n</table></div>\n"
     if table.more:
-        yield f'<p class="note">and {table.more:,} more cells</p>\n'
+        yield f'<p class="note">and {format_count(table.more, "more cell")}</p>\n'
 
 
 def _build_images(images: Images, left: _PictureBudget) -> Iterator[str]:

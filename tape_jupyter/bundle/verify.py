@@ -18,15 +18,18 @@ from typing import Any
 from tape_jupyter.bundle import signing
 from tape_jupyter.bundle.archive import Bundle, locations, opened
 from tape_jupyter.bundle.signing import NONE, Signed
-from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.paths import SUFFIX
 from tape_jupyter.core import notebook_schema
-from tape_jupyter.core.plain_text import join_some
+from tape_jupyter.core.parse_limits import ReadBudget
+from tape_jupyter.core.plain_text import format_count, join_some
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, CassetteError
 
 SESSION = ("notebook", "cassette", "take", "asset")
 """Roles of what is read here, besides the digests."""
+MOST_RECORDS = 200_000
+"""Of one recording."""
+_RECORD = b"\n---\n"
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,17 @@ class Verdict:
         if self.good:
             yield (
                 "ok",
-                f"intact: {self.files:,} files, {self.size:,} bytes, each as the manifest says",
+                (
+                    f"intact: {format_count(self.files, 'file')}, {format_count(self.size, 'byte')}, "
+                    "each as the manifest says"
+                ),
             )
             yield (
                 "ok",
-                f"readable: {self.notebook}, {self.cassettes:,} recordings with {self.calls:,} calls",
+                (
+                    f"readable: {self.notebook}, {format_count(self.cassettes, 'recording')} with "
+                    f"{format_count(self.calls, 'call')}"
+                ),
             )
             yield (
                 {"signer": "ok", "none": "note", "key": "note"}[self.signed.state],
@@ -103,7 +112,8 @@ def verify_bundle(
     with locations.fetched(place) as path:
         if not path.is_dir() and not (path.is_file() and locations.is_bundle(path)):
             raise BundleError(
-                "it is not a bundle: a bundle begins with its manifest", place=shown_place
+                "it is not a bundle: a bundle begins with its manifest (tape export makes one)",
+                place=shown_place,
             )
         try:
             with opened(path, on_progress) as it:
@@ -133,7 +143,7 @@ def _read_signature(place: str | Path, signature: str | Path | None) -> bytes | 
 def _check_bundle(it: Bundle, place: str, on_progress: Tell) -> Verdict:
     manifest = it.manifest
     problems: list[str] = []
-    notes = [*_check_lock(it, problems), *_list_left_out(it)]
+    notes, budget = [*_check_lock(it, problems), *_list_left_out(it)], ReadBudget(it.packed_size)
     with tempfile.TemporaryDirectory(prefix="tape-verify-") as folder:
         unpacked = it.extract(Path(folder, "bundle"), SESSION)
         problems += [
@@ -142,13 +152,13 @@ def _check_bundle(it: Bundle, place: str, on_progress: Tell) -> Verdict:
             if (reason := notebook_schema.wrong((unpacked / name).read_bytes()))
         ]
         if not problems:
-            problems += _check_cells(it, notes)
+            problems += _check_cells(it, notes, budget)
         names = [
             *it.names("cassette"),
             *(name for name in it.names("take") if name.endswith(SUFFIX)),
         ]
         problems += _check_choices(it)
-        calls, budget = 0, external_texts.ExpansionBudget()
+        calls = 0
         for done, name in enumerate(names):
             on_progress("reading recordings", done, len(names))
             calls += _check_recording(unpacked / name, name, problems, notes, budget)
@@ -168,7 +178,7 @@ def _check_choices(it: Bundle) -> Iterator[str]:
                 yield f"{name} names the take {chosen[:80]!r}, which is not in it"
 
 
-def _check_cells(it: Bundle, notes: list[str]) -> list[str]:
+def _check_cells(it: Bundle, notes: list[str], budget: ReadBudget) -> list[str]:
     """How the cells of the notebook are not those of the manifest."""
     from tape_jupyter.bundle.proof import expected
 
@@ -178,7 +188,14 @@ def _check_cells(it: Bundle, notes: list[str]) -> list[str]:
             f"{it.manifest.notebook} has an old format: its cells were not compared with the manifest's"
         )
         return []
-    problems, unsure = expected.compare_with_manifest(it.manifest.cells, notebook["cells"])
+    problems, unsure, unread = expected.compare_with_manifest(
+        it.manifest.cells, notebook["cells"], budget
+    )
+    if unread:
+        notes.append(
+            f"cells whose outputs were not compared, they would take too long: {_format_few(unread)}. "
+            "A replay compares them"
+        )
     if unsure:
         notes.append(
             f"cells whose saved outputs are not, byte for byte, what the manifest expects: {_format_few(unsure)}. "
@@ -196,18 +213,29 @@ def _check_recording(
     name: str,
     problems: list[str],
     notes: list[str],
-    budget: external_texts.ExpansionBudget,
+    budget: ReadBudget,
 ) -> int:
     """How many calls a cassette or take holds itself; every record is read whole, and every reply
-    restored that the budget allows.
+    restored, that the budget allows.
     """
     from tape_jupyter.cassette.reader import Book
 
     try:
-        book = Book.open(path, check="whole")
+        _require_few_records(path)
+        book = Book.open(path, check="marks")
+        unread = {id(entry) for entry in book.check(budget=budget)}
         own_calls = [entry for entry in book.calls if entry.book is book]
-        restored = [entry for entry in own_calls if budget.allows(book.long_texts(entry))]
-        edited = sum(1 for entry in restored if entry.edited())
+        restored = [
+            entry
+            for entry in own_calls
+            if id(entry) not in unread and budget.allows_texts(book.long_texts(entry))
+        ]
+        edited, left = 0, len(own_calls) - len(restored)
+        for entry in restored:
+            if budget.has_time():
+                edited += entry.edited()
+            else:
+                left += 1
     except (CassetteError, OSError, RecursionError) as error:
         reason = error.reason if isinstance(error, CassetteError) else str(error)
         line = (
@@ -216,13 +244,23 @@ def _check_recording(
         problems.append(f"{name}{line} cannot be read: {reason}")
         return 0
     notes += [f"{name}: {note}" for note in book.notes]
-    if left := len(own_calls) - len(restored):
+    if left:
         notes.append(
-            f"{name}: {left:,} replies were not checked in full: their long texts are too large. A replay reads them"
+            f"{name}: not checked in full, for they hold too much: {format_count(left, 'call')}. A replay reads them"
         )
     if edited:
-        notes.append(f"{name}: {edited:,} replies were edited by hand")
+        notes.append(f"{name}: edited by hand: {format_count(edited, 'reply')}")
     return len(own_calls)
+
+
+def _require_few_records(path: Path) -> None:
+    count, rest = 0, b""
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            count += (rest + piece).count(_RECORD)
+            rest = piece[1 - len(_RECORD) :]
+    if count > MOST_RECORDS:
+        raise CassetteError(f"it has {count:,} records, at most {MOST_RECORDS:,} are checked")
 
 
 def _check_lock(it: Bundle, problems: list[str]) -> Iterator[str]:
@@ -241,7 +279,7 @@ def _check_lock(it: Bundle, problems: list[str]) -> Iterator[str]:
 
 def _list_left_out(it: Bundle) -> Iterator[str]:
     for each in it.manifest.left_out:
-        size = f" ({each.size:,} bytes)" if each.size else ""
+        size = f" ({format_count(each.size, 'byte')})" if each.size else ""
         yield f"{each.path} is not in it{size}: {each.why}"
     if unseen := it.manifest.kit.get("unseen"):
         yield f"its maker could not watch {unseen}: what a cell reads so may be missing"
@@ -251,7 +289,10 @@ def _list_claims(it: Bundle) -> Iterator[str]:
     manifest = it.manifest
     different = {each.cell for each in manifest.differences}
     same = sum(1 for each in manifest.cells if each.number not in different)
-    yield f"its maker says: {manifest.made_by}; {same} of {len(manifest.cells)} cells came out as saved in the proof"
+    yield (
+        f"its maker says: {manifest.made_by}; {same} of {format_count(len(manifest.cells), 'cell')} "
+        "came out as saved in the proof"
+    )
     for each in manifest.differences:
         yield f"its maker says: cell {each.cell} differs: {each.why}"
     for guard in manifest.guards:

@@ -387,8 +387,8 @@ class Cassette(Derived):
                 self._reread_changed_file(run)
                 self._append_record(data)
             self.ended[run] = full_record
-            if sync:
-                self._sync_to_disk()
+        if sync:
+            self.sync()
 
     def hold_open(self) -> AbstractContextManager[None]:
         """Keep the file open and locked over many appends: for a cassette that nobody else knows of
@@ -397,14 +397,14 @@ class Cassette(Derived):
         return self._journal.hold_open()
 
     def sync(self) -> None:
-        """Ask the disk to hold all that is committed. Raises CassetteError."""
+        """Ask the disk to hold all that is committed; others may read and append meanwhile. Raises
+        CassetteError.
+        """
         with self._lock:
-            self._sync_to_disk()
-
-    def _sync_to_disk(self) -> None:
-        while self._unsynced:
+            bodies, self._unsynced = self._unsynced, []
+        for body in bodies:
             with suppress(OSError):  # one that is gone is told of where it is read
-                os.fsync(self._unsynced.pop().fileno())
+                os.fsync(body.fileno())
         self._journal.sync()
 
     def recovered(self, run: str, name: str, over: Entry | None = None) -> Entry | None:

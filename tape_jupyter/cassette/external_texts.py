@@ -31,23 +31,6 @@ ones.
 _NAME = re.compile(r"[0-9a-f]{64}\Z")
 
 
-class ExpansionBudget:
-    """How much of long texts a command may still put together: one text may stand in any number of
-    calls.
-    """
-
-    EACH, ALL = 32 << 20, 256 << 20  # bytes
-
-    def __init__(self) -> None:
-        self._left = self.ALL
-
-    def allows(self, size: int) -> bool:
-        """Whether texts of so many bytes may be; they are counted then."""
-        allowed = size <= min(self.EACH, self._left)
-        self._left -= size if allowed else 0
-        return allowed
-
-
 def put_away(value: Any, folder: Path) -> Any:
     """The structure with every text over LIMIT replaced by {"<asset>": sha256}, its file written
     and synced.
@@ -222,12 +205,17 @@ def bodies(value: Any) -> set[str]:
 
 
 def _collect_names(value: Any, marks: tuple[str, ...]) -> set[str]:
-    if isinstance(value, dict):
-        names = {str(value[mark]) for mark in marks if mark in value}
-        return names or set().union(*(_collect_names(item, marks) for item in value.values()))
-    if not isinstance(value, list):
-        return set()
-    return set().union(*(_collect_names(item, marks) for item in value))
+    names, waiting = set[str](), [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            found = {str(each[mark]) for mark in marks if mark in each}
+            names |= found
+            each = () if found else each.values()
+        elif not isinstance(each, list):
+            continue
+        waiting += [item for item in each if isinstance(item, dict | list)]
+    return names
 
 
 def _write_text(text: str, folder: Path) -> str:

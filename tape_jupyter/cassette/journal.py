@@ -236,7 +236,8 @@ class Journal:
         first = next(iter(text.splitlines()), b"").decode("utf-8", "backslashreplace")[:60]
         description = repr(first) if first.strip() else "an empty line; remove it"
         return self._build_error(
-            f"expected `---`, the start of a record, found {description}", offset
+            f"{'not a cassette: ' if offset == 0 else ''}expected `---`, the start of a record, found {description}",
+            offset,
         )
 
     def _build_error(self, reason: str, offset: int) -> CassetteError:

@@ -41,38 +41,17 @@ _SIGNED = (
 )  # links that carry their own credentials
 TELLING_HEADERS = frozenset({"x-amz-target", "soapaction", "range"})
 WHO_QUERY = frozenset({"key", "api_key", "apikey", "access_token", "auth_token", "id_token"})
-WHO_HEADERS = frozenset(
-    {
-        "authorization",
-        "x-api-key",
-        "api-key",
-        "apikey",
-        "x-goog-api-key",
-        "x-auth-token",
-        "x-access-token",
-    }
-    | {
-        "private-token",
-        "x-user",
-        "x-user-id",
-        "x-user-email",
-        "x-tenant",
-        "x-tenant-id",
-        "x-org-id",
-        "x-account-id",
-    }
-    | {
-        "x-customer-id",
-        "openai-organization",
-        "openai-project",
-        "accept",
-        "accept-language",
-        "prefer",
-    }
+_PASSING_HEADERS = re.compile(
+    r"host|connection|keep-alive|te|expect|content-length|transfer-encoding|accept-encoding|user-agent|sec-websocket-key"
+    r"|b3|baggage|elastic-apm|newrelic|x-stainless-.*|x-amz-.*|amz-sdk-.*|x-b3-.*|x-datadog-.*|dd-.*"
+    r"|.*(?:trace|span|request-?id|correlation|idempoten|client-user-agent).*"
+    r"|(?:.*-)?(?:date|time|timestamp|timeout|nonce|signature|retry|attempt)(?:-.*)?"
 )
-"""What says who asks, or in which form: it does not count, since it varies by who runs a program.
-Where one program asks as two, that is said.
-"""
+"""What a client sets anew for each request, or for a connection."""
+_PASSING_COOKIES = re.compile(
+    r"_?_?cf|awsalb|incap_|visid_|arraffinity|gclb|bigip|ak_bmsc", re.IGNORECASE
+)
+"""Cookies that the machines before a server set of their own."""
 VOLATILE_BODY = frozenset({"idempotency_key", "idempotencyKey", "client_request_id"})
 _BOUNDARY = re.compile(r"""boundary="?([^";]+)"?""", re.IGNORECASE)
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\*)\]")
@@ -288,12 +267,34 @@ def _reduce_opaque_to_type(structure: Any) -> Any:
 
 
 def read_identity_headers(request: Request) -> tuple[tuple[str, str], ...]:
-    """The headers of a request that say who asks, or in which form. A signature is another one each
-    time.
+    """The headers of a request that say who asks, for what, or in which form. They do not count,
+    since they vary by who runs a program; where one program asks in two ways, that is said.
+
+    A signature is another one each time.
     """
-    names = WHO_HEADERS.intersection(request.named)
-    headers = ((name, request.named[name]) for name in sorted(names))
-    return tuple((name, value) for name, value in headers if not value.startswith(_SIGNATURES))
+    headers = (
+        (name, _drop_passing_parts(name, value))
+        for name, value in sorted(request.named.items())
+        if not _passes(name)
+    )
+    return tuple(
+        (name, value) for name, value in headers if value and not value.startswith(_SIGNATURES)
+    )
+
+
+@lru_cache(1024)
+def _passes(name: str) -> bool:
+    return _PASSING_HEADERS.fullmatch(name) is not None
+
+
+def _drop_passing_parts(name: str, value: str) -> str:
+    """The boundary of a form, and cookies of nobody's."""
+    if name == "content-type":
+        return value.partition("boundary=")[0]
+    if name != "cookie":
+        return value
+    cookies = (each.strip() for each in value.split(";"))
+    return "; ".join(each for each in cookies if not _PASSING_COOKIES.match(each))
 
 
 _SIGNATURES = (

@@ -20,13 +20,14 @@ from tape_jupyter.cassette import external_texts as assets
 from tape_jupyter.cassette import request_refs
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.journal import Journal
-from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.runs import current_runs, later_recordings, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core import locks
 from tape_jupyter.core.atomic_write import replacing
+from tape_jupyter.core.plain_text import format_count, join_some
 from tape_jupyter.core.progress import Tell, count_items, ignore_progress
 from tape_jupyter.encoding.yaml import emitter
-from tape_jupyter.errors import CassetteError
+from tape_jupyter.errors import CassetteError, TapeUsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,16 @@ class Pruned:
     before: int
     after: int
     assets: tuple[str, ...] = ()
+    back_to: str = ""
 
     def text(self, path: Path, *, dry: bool) -> str:
         """A line for people."""
         verb = "would drop" if dry else "dropped"
-        return f"{path}: {verb} {len(self.runs)} runs with {self.calls} calls ({self.before:,} -> {self.after:,} bytes)"
+        return (
+            f"{path}: {verb} {format_count(len(self.runs), 'run')} with {format_count(self.calls, 'call')} "
+            f"({self.before:,} -> {self.after:,} bytes)"
+            f"{f'; {self.back_to} is replayed again' if self.back_to and not dry else ''}"
+        )
 
 
 Record = dict[str, Any]
@@ -71,6 +77,30 @@ def superseded_runs(records: Iterable[Record]) -> tuple[str, ...]:
     return tuple(run for run in known if run not in kept)
 
 
+def _find_runs_after(path: Path, records: Sequence[Record], run: str, fixed: set[str]) -> set[str]:
+    """The recordings that replaced this one, with what adds to them. Raises TapeUsageError where
+    there is none, CassetteError where one of them is needed.
+    """
+    runs = [record for record in records if next(iter(record)) == "run"]
+    later = set(later_recordings(runs, run))
+    if not later:
+        known = any(owner(record) == run for record in runs)
+        why = "is replayed already" if known else "is not a run of it (tape show lists them)"
+        raise TapeUsageError(f"{path}: {run[:80]} {why}. Nothing was dropped")
+    gone = later | {owner(record) for record in runs if record.get("parent") in later}
+    needed = gone & fixed
+    for record in records:
+        if "call" in record and owner(record) not in gone:
+            needed |= gone & _find_referred_runs(record)
+    if needed:
+        raise CassetteError(
+            f"{join_some(sorted(needed), 3)} cannot be dropped: a take is based on it, or a later recording refers "
+            "to it. Record the cell again instead",
+            path=str(path),
+        )
+    return gone
+
+
 def _find_referred_runs(call: Record) -> set[str]:
     """The other runs whose requests this request takes its history from."""
     request = call.get("request")
@@ -86,9 +116,11 @@ def owner(record: Record) -> str:
     return str(record[kind] if kind in ("run", "kit", "end") else record.get("run", ""))
 
 
-def prune_cassette(path: Path, *, dry: bool = False, on_progress: Tell = ignore_progress) -> Pruned:
-    """Drop superseded runs from a cassette; `dry` only tells. Raises CassetteError; the file is
-    then as it was.
+def prune_cassette(
+    path: Path, *, dry: bool = False, back_to: str = "", on_progress: Tell = ignore_progress
+) -> Pruned:
+    """Drop superseded runs from a cassette, or what replaced the run `back_to`; `dry` only tells.
+    Raises CassetteError and TapeUsageError; the file is then as it was.
     """
     on_progress(f"checking {path.name}", 0, 0)
     with _hold_lock(path):
@@ -102,10 +134,12 @@ def prune_cassette(path: Path, *, dry: bool = False, on_progress: Tell = ignore_
             emitter.parse_record(text.decode("utf-8"))
             for text in count_items(texts, f"records of {path.name}", on_progress)
         ]
-        drops = droppable(
-            records,
-            set(superseded_runs(records)) - _find_runs_within(texts, records, files.extent(path)),
-        )
+        fixed = _find_runs_within(texts, records, files.extent(path))
+        if back_to:
+            dropped_runs = _find_runs_after(path, records, back_to, fixed)
+        else:
+            dropped_runs = set(superseded_runs(records)) - fixed
+        drops = droppable(records, dropped_runs)
         kept = b"".join(text for text, drop in zip(texts, drops, strict=True) if not drop) + torn
         if any(drops) and not dry:
             _replace_file(path, kept)
@@ -114,7 +148,9 @@ def prune_cassette(path: Path, *, dry: bool = False, on_progress: Tell = ignore_
     for name in unused if not dry else ():
         (path.parent / "assets" / name).unlink(missing_ok=True)
     runs = tuple(dict.fromkeys(owner(record) for record in dropped))
-    return Pruned(runs, sum("call" in record for record in dropped), before, len(kept), unused)
+    return Pruned(
+        runs, sum("call" in record for record in dropped), before, len(kept), unused, back_to
+    )
 
 
 def droppable(records: Sequence[Record], dropped_runs: set[str]) -> list[bool]:

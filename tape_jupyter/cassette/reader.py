@@ -25,6 +25,7 @@ from tape_jupyter.cassette.journal import Journal
 from tape_jupyter.cassette.request_refs import Histories, ReferenceCheck, Shape, shape
 from tape_jupyter.cassette.takes.files import Prefix, TakeBase
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.core.parse_limits import ReadBudget, count_record_values
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError
 
@@ -298,20 +299,31 @@ class Book(CassetteIndex):
         spans = [(entry.offset, entry.length), *entry.more] if marked else entry.more
         return external_texts.assets_size([self._parse_record(*at) for at in spans], self._assets)
 
-    def check(self, *, large: bool = True) -> None:
+    def count_values(self, entry: Entry) -> int:
+        """About how many values a call's record has, with what arrived late."""
+        spans = [(entry.offset, entry.length), *entry.more]
+        return sum(count_record_values(self.text(*at)) for at in spans)
+
+    def check(self, *, large: bool = True, budget: ReadBudget | None = None) -> Sequence[Entry]:
         """Parse every record whole, and restore what it holds. Raises the first CassetteError met.
 
-        `large`: large bodies are read as well; a replay does that before it hands one on.
+        `large`: large bodies are read as well; a replay does that before it hands one on. Gives
+        those that the budget leaves unread.
         """
+        unread: list[Entry] = []
         with self._lock:
             if self.base is not None:
-                self.base.check(large=large)
+                unread += self.base.check(large=large, budget=budget)
             references, known = ReferenceCheck(self.place, self._find_shape_below), set[str]()
             for entry in self._list_own_entries():
+                if budget is not None and not budget.allows_values(self.count_values(entry)):
+                    unread.append(entry)
+                    continue
                 try:
                     self._check_entry(entry, references, known, large=large)
                 except CassetteError as error:
                     raise self.locate_error(error, entry.offset) from error
+        return unread
 
     def _list_own_entries(self) -> list[Entry]:
         """The calls and overrides of this very file, in its order."""
@@ -336,8 +348,10 @@ class Book(CassetteIndex):
             raise CassetteError(
                 f"call {entry.id} has no {'response' if isinstance(request, dict) else 'request'}"
             )
-        bodies = external_texts.bodies(record)
-        for name in external_texts.asset_names(record) - known:
+        text = self.text(entry.offset, entry.length)
+        marked = external_texts.MARK in text or external_texts.BYTES in text
+        bodies = external_texts.bodies(record) if marked else set()
+        for name in external_texts.asset_names(record) - known if marked else ():
             if large or name not in bodies:
                 external_texts.check_asset(name, self._assets, is_body=name in bodies)
             else:
@@ -345,11 +359,11 @@ class Book(CassetteIndex):
             known.add(name)
         if references.body((entry.run, entry.id), request.get("body")):
             request = records.without_body(request)
-        if not external_texts.asset_names(request):
+        if not marked or not external_texts.asset_names(request):
             records.section_request(request)
         if entry.more:
             self.reply(entry)
-        elif not external_texts.asset_names(response):
+        elif not marked or not external_texts.asset_names(response):
             reply, edited = records.section_reply(response)
             if isinstance(reply, Reply):
                 self._cache_reply(entry, records.true_length(reply, edited), edited)

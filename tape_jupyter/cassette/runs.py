@@ -4,7 +4,7 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +85,30 @@ def newer_than(runs: Iterable[Mapping[str, Any]], run: str) -> str:
         run = newer[run]
         passed.add(run)
     return run if len(passed) > 1 else ""
+
+
+def later_recordings(runs: Iterable[Mapping[str, Any]], run: str) -> list[str]:
+    """The recordings of its cell that replaced this one, one after the other."""
+    newer, chain = Current(map(run_of, runs)).newer, [run]
+    while (after := newer.get(chain[-1])) and after not in chain:
+        chain.append(after)
+    return chain[1:]
+
+
+def whole_run_before(
+    runs: Sequence[Mapping[str, Any]], ended: Mapping[str, Mapping[str, Any]], run: str
+) -> str:
+    """The newest recording of the same cell that ended well and that `run` replaced; "" if none."""
+    newer = Current(map(run_of, runs)).newer
+    replaced = {run}
+    for older in reversed(runs):
+        name = str(older["run"])
+        if newer.get(name) not in replaced:
+            continue
+        replaced.add(name)
+        if "parent" not in older and ended.get(name, {}).get("outcome") == "ok":
+            return name
+    return ""
 
 
 class Current:

@@ -7,15 +7,17 @@ that cannot be used.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from tape_jupyter import __version__
 from tape_jupyter.cli import bisect, bundles, imports, rows, sample, sweep
@@ -36,6 +38,7 @@ from tape_jupyter.cli.common import (
     pace,
 )
 from tape_jupyter.core import plugins
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
@@ -49,8 +52,37 @@ COMMAND_GROUP = "tape_jupyter.commands"
 """Entry points by which other packages add commands (click's) to `tape`. Ours keep their names."""
 
 
+class OneLineError(click.UsageError):
+    """What was typed is no command line of ours: one line, as every other error is."""
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        usage = " ".join(self.ctx.get_usage().split()) if self.ctx else "Usage: tape COMMAND"
+        message = self.format_message()
+        if message[-1:] not in (".", "?", ")"):
+            message += "."
+        click.echo(f"tape: {message} {usage} (more: --help)", file=file, err=file is None)
+
+
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        if isinstance(error, (OneLineError, NoArgsIsHelpError)):
+            raise
+        raise OneLineError(error.format_message(), error.ctx) from None
+
+
 class OrderedGroup(click.Group):
     """A group whose commands stand in the order of use, not of the alphabet; other packages' last."""
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        with one_line_errors():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with one_line_errors():
+            return super().invoke(ctx)
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         added = plugins.entry_points_of(COMMAND_GROUP)
@@ -104,6 +136,10 @@ on_divergence = click.option(
     "--on-divergence", type=click.Choice(["stop", "live", "stale"]),
     help="A call that is not on the tape: refused, sent, or answered as recorded; into a take.",
 )  # fmt: skip
+no_effects = click.option(
+    "--no-effects", multiple=True, metavar="X",
+    help="Of what tools do, leave out X: output, memory or files.",
+)  # fmt: skip
 stub = click.option(
     "--stub", multiple=True, metavar="tool:NAME=JSON", help="This tool never runs; it returns JSON."
 )
@@ -117,6 +153,7 @@ stub = click.option(
 @of_take
 @freeze
 @stub
+@no_effects
 @kernel
 @cell_timeout
 @as_json
@@ -127,6 +164,7 @@ def record(
     take: str | None,
     freeze: Words,
     stub: Words,
+    no_effects: Words,
     *,
     kernel_name: str | None,
     as_json: bool,
@@ -142,7 +180,10 @@ def record(
 
     notes: list[str] = []
     with Progress(quiet=as_json) as progress:
-        options = _build_options("record", take, (), freeze, stub, kernel=kernel_name)
+        options = _build_options(
+            "record", take, kernel_name, freeze=freeze, stub=stub, no_effects=no_effects
+        )
+        _say_unknown_names("record", notebook, freeze=freeze, stub=stub)
         runs, written = headless_run.record_notebook(
             notebook, progress.starting, progress.print_cell, timeout, options, notes.append
         )
@@ -175,6 +216,7 @@ def record(
 @click.option("--live", multiple=True, metavar="X", help=f"Goes live, into a take; X is {X}.")
 @freeze
 @stub
+@no_effects
 @on_divergence
 @click.option(
     "--strict",
@@ -226,9 +268,9 @@ def record(
 @handled
 def replay(  # noqa: PLR0913 - an option each
     place: str, timeout: float | None, shuffle: int | None, tries: int, take: str | None, live: Words,
-    freeze: Words, stub: Words, *, page: Path | None, junit: Path | None, on_divergence: str | None,
-    pace: str | None, strict: bool, yes: bool, here: bool, allow_index: bool, allow_build: bool,
-    as_json: bool, kernel_name: str | None,
+    freeze: Words, stub: Words, *, no_effects: Words, page: Path | None, junit: Path | None,
+    on_divergence: str | None, pace: str | None, strict: bool, yes: bool, here: bool,
+    allow_index: bool, allow_build: bool, as_json: bool, kernel_name: str | None,
 ) -> int:  # fmt: skip
     """Replay a notebook or a bundle and compare its outputs.
 
@@ -239,9 +281,10 @@ def replay(  # noqa: PLR0913 - an option each
     the difference is shown. What ran live (--live, --on-divergence) is written to a take.
 
     A bundle (a zip, a folder, a URL) is checked first. It runs code of whoever made it: you are
-    asked once for each. It runs in an environment made of its lock, in an empty home, and without
-    network where that can be cut off.
+    asked once for each, unless you exported it on this machine. It runs in an environment made of
+    its lock, in an empty home, and without network where that can be cut off.
     """
+    from tape_jupyter.cassette import paths
     from tape_jupyter.cassette.takes import files
     from tape_jupyter.cli import replay_bundle
     from tape_jupyter.headless import order_search
@@ -254,7 +297,7 @@ def replay(  # noqa: PLR0913 - an option each
 
         replay_bundle.only(
             place, bundle=True, live=live, freeze=freeze, stub=stub, on_divergence=on_divergence, strict=strict,
-            shuffle=shuffle is not None, kernel=kernel_name,
+            shuffle=shuffle is not None, kernel=kernel_name, no_effects=no_effects,
         )  # fmt: skip
         replay_options = ReplayRequest(
             take or "", "current" if here else "lock", yes, allow_index, timeout, pace or "", allow_build
@@ -272,15 +315,20 @@ def replay(  # noqa: PLR0913 - an option each
             f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True
         )
         return 1
-    options = _build_options("replay", take, live, freeze, stub, on_divergence, pace, kernel_name)
+    options = _build_options(
+        "replay", take, kernel_name, live=live, freeze=freeze, stub=stub, on_divergence=on_divergence,
+        pace=pace, no_effects=no_effects,
+    )  # fmt: skip
+    _say_unknown_names("replay", notebook, live=live, freeze=freeze, stub=stub)
     writes = bool(live or stub or on_divergence)
-    if take and not writes and not any(take in files.take_names(path) for path in cassettes):
+    named = {name for path in cassettes for name in (paths.stem(path), *files.take_names(path))}
+    if take and not writes and take not in named:
         files.require_take(cassettes[0], take)
     before = {take_files for path in cassettes for take_files in files.list_take_files(path)}
     if shuffle is not None and "TAPE_OPTIONS" in options:
         raise TapeUsageError(
-            "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub, --pace and "
-            "--on-divergence"
+            "--shuffle plays the cassettes themselves: leave out --take, --live, --freeze, --stub, --pace, "
+            "--no-effects and --on-divergence"
         )
     if strict and shuffle is None:
         options["TAPE_OPTIONS"] = f"{options.get('TAPE_OPTIONS', '')} --strict".strip()
@@ -322,6 +370,7 @@ def replay(  # noqa: PLR0913 - an option each
 @click.option("--take", metavar="NAME", help="The take; else the default one, else the newest.")
 @of_name
 @on_divergence
+@no_effects
 @pace
 @click.option(
     "--output",
@@ -335,7 +384,7 @@ def replay(  # noqa: PLR0913 - an option each
 @handled
 def rerun(  # noqa: PLR0913 - an option each
     notebook: Path, take: str | None, name: str | None, output: Path | None, timeout: float | None, *,
-    on_divergence: str | None, pace: str | None, as_json: bool, kernel_name: str | None,
+    on_divergence: str | None, no_effects: Words, pace: str | None, as_json: bool, kernel_name: str | None,
 ) -> int:  # fmt: skip
     """Run a notebook on a take, and compare with what is saved.
 
@@ -346,7 +395,9 @@ def rerun(  # noqa: PLR0913 - an option each
     from tape_jupyter.jupyter.rerun import headless as rerun_headless
 
     root, take = rerun_headless.named_take(notebook, take, name)
-    options = _build_options("replay", take, (), (), (), on_divergence, pace, kernel_name)
+    options = _build_options(
+        "replay", take, kernel_name, on_divergence=on_divergence, pace=pace, no_effects=no_effects
+    )
     with Progress(quiet=as_json) as progress:
         done = rerun_headless.rerun_headless(
             notebook,
@@ -487,30 +538,57 @@ def _format_closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
     good = counts["ok"] + counts["same"] - unsaved
     unsaved_note = f"; {unsaved} ran, with no saved output to compare with" if unsaved else ""
     lines = [
-        f"{good} of {len(runs)} cells {well}{unsaved_note}" + (f"; {bad}" if bad else ""),
+        f"{good} of {format_count(len(runs), 'cell')} {well}{unsaved_note}"
+        + (f"; {bad}" if bad else ""),
         headless_run.behind(runs),
     ]
     return "\n".join([*filter(None, lines), *(f"! {note}" for note in notes)])
 
 
+def _say_unknown_names(
+    mode: str, notebook: Path, *, live: Words = (), freeze: Words = (), stub: Words = ()
+) -> None:
+    """Words that fit no recorded call and no name in the notebook: said, or refused, before it runs."""
+    if not (live or freeze or stub):
+        return
+    from tape_jupyter.cassette import paths
+    from tape_jupyter.headless import run as headless_run
+    from tape_jupyter.session import options, partial_replay
+
+    given = options.excepted(mode, None, list(live), list(freeze), list(stub))
+    sources = "\n".join(cell.source for cell in headless_run.read_code_cells(notebook))
+    beside = paths.cassettes_beside(paths.cassette_path(notebook))
+    books = [opened(path) for path in beside if path.exists()]
+    for note in partial_replay.check_names(
+        partial_replay.selection_of(given, mode),
+        books,
+        lambda name: partial_replay.contains_name(sources, name),
+    ):
+        click.echo(f"tape: {note}", err=True)
+
+
 def _build_options(
-    mode: str, take: str | None, live: Words, freeze: Words, stub: Words, on_divergence: str | None = None,
-    pace: str | None = None, kernel: str | None = None,
-) -> dict[str, str]:  # fmt: skip
-    """What the kernel is told of these options. Raises TapeUsageError before it is started."""
+    mode: str, take: str | None, kernel: str | None, **given: Words | str | None
+) -> dict[str, str]:
+    """What the kernel is told of these options, each with its values. Raises TapeUsageError before
+    it is started.
+    """
     from tape_jupyter.session import options as session_options
 
-    session_options.excepted(mode, take, list(live), list(freeze), list(stub), on_divergence)
-    settings = {
-        "--take": [take] if take else [],
-        "--live": live,
-        "--freeze": freeze,
-        "--stub": stub,
+    values = {
+        name: [value] if isinstance(value, str) else list(value or ())
+        for name, value in {"take": take, **given}.items()
     }
-    settings["--on-divergence"] = [on_divergence] if on_divergence else []
-    settings["--pace"] = [pace] if pace else []
+    live, freeze, stub = (values.get(name, []) for name in ("live", "freeze", "stub"))
+    policy = next(iter(values.get("on_divergence", ())), None)
+    session_options.excepted(mode, take, live, freeze, stub, policy)
+    left_out = [word for text in values.get("no_effects", ()) for word in text.split(",")]
+    values["no_effects"] = list(session_options.check_effects(left_out))
     arguments = [
-        argument for name, each in settings.items() for value in each for argument in (name, value)
+        argument
+        for name, each in values.items()
+        for value in each
+        for argument in (f"--{name.replace('_', '-')}", value)
     ]
     options = {"TAPE_OPTIONS": shlex.join(arguments)} if arguments else {}
     return {**options, "TAPE_KERNEL": kernel} if kernel else options

@@ -140,14 +140,23 @@ def gaps(where: Path, name: str | None, *, whole: bool, as_json: bool) -> int:
     return 2 if report.broken else 0
 
 
-@click.command(epilog=f"{EXAMPLES}  tape prune churn.ipynb --dry-run\n  tape prune churn.ipynb")
+@click.command(
+    epilog=f"{EXAMPLES}  tape prune churn.ipynb --dry-run\n  tape prune churn.ipynb\n"
+    "  tape prune churn.ipynb --back-to r-5f2c81d0    replay that run again"
+)
 @where
 @of_name
 @click.option("--dry-run", is_flag=True, help="Only list what would be dropped.")
+@click.option(
+    "--back-to",
+    metavar="RUN",
+    default="",
+    help="Drop what replaced this run instead: it is replayed again.",
+)
 @as_json
 @handled
-def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> None:
-    """Drop recordings that newer ones replaced.
+def prune(where: Path, name: str | None, *, dry_run: bool, back_to: str, as_json: bool) -> None:
+    """Drop recordings that newer ones replaced, or go back to one.
 
     Never what a replay can still use: of each cell the newest recording stays, what adds to it, and
     what it refers to.
@@ -160,7 +169,12 @@ def prune(where: Path, name: str | None, *, dry_run: bool, as_json: bool) -> Non
     with StepProgress(quiet=as_json) as steps:
         cassettes = listing.list_cassettes(where, name)
         done = [
-            (path, prune.prune_cassette(path, dry=dry_run, on_progress=steps.show_step))
+            (
+                path,
+                prune.prune_cassette(
+                    path, dry=dry_run, back_to=back_to, on_progress=steps.show_step
+                ),
+            )
             for path in cassettes
         ]
     if as_json:

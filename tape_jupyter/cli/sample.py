@@ -21,6 +21,7 @@ from tape_jupyter.cli.common import (
     notebook,
     of_name,
 )
+from tape_jupyter.core.plain_text import format_times
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
@@ -103,13 +104,15 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
     if dry_run:
         planned = request.plan()
         summary = {"sent": False, "calls": count, "cost of one": planned.cost}
-        lines = [*planned.lines(), f"{count} times; nothing was sent"]
+        lines = [*planned.lines(), f"{format_times(count)}; nothing was sent"]
         click.echo(json_text(summary) if as_json else "\n".join(lines))
         return 0
 
     def tell_before(planned: ResendPlan, missing: int) -> None:
         click.echo("\n".join(planned.lines()), err=True)
-        click.echo(f"  {missing} of {count} answers are to be had, each for that", err=True)
+        click.echo(
+            f"  {missing} of {count} answers must still be asked for, at that price each", err=True
+        )
 
     budget = Budget(max_cost, max_calls)
     with StepProgress(quiet=as_json) as steps:

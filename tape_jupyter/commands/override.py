@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from tape_jupyter.cassette.takes import edits, files, overrides
 from tape_jupyter.cassette.takes.edits import EditedReply
 from tape_jupyter.core.call import Value
 from tape_jupyter.errors import CassetteError, TapeUsageError
-from tape_jupyter.session.options import HELP, LineParser
+from tape_jupyter.session.options import LineParser, split_words
 
 USAGE = (
     "override CALL --text TEXT | --message JSON | --fault NAME[:OPTION=VALUE,...] | --value JSON | "
@@ -49,12 +48,11 @@ class OverriddenReply:
             f"take {name}: call {self.entry.id} answers differently now; {self.take.root.name} is as it was"
         ]
         lines += [f"  {note}" for note in (*self.answer.notes, *self.warnings)]
-        return "\n".join(
-            [
-                *lines,
-                f"to play it: --take {name}; to restore the recorded reply: takes undo {name}",
-            ]
+        lines.append(
+            f"to play it: --take {name}; to restore the recorded reply: %tape takes undo {name} "
+            f"(in a terminal: tape takes NB undo {name})"
         )
+        return "\n".join(lines)
 
 
 def parse_override(line: str) -> dict[str, Any]:
@@ -64,11 +62,7 @@ def parse_override(line: str) -> dict[str, Any]:
     for way in (*WAYS, "take", "of"):
         parser.add_argument(f"--{way}")
     parser.add_argument("--status", type=int)
-    try:
-        arguments = shlex.split(line)
-    except ValueError as error:
-        raise TapeUsageError(f"{line.strip()[:80]!r}: {error}. {HELP}") from None
-    return vars(parser.parse_args(arguments))
+    return vars(parser.parse_args(split_words(line)))
 
 
 def holding(cassettes: Sequence[Path], arguments: Mapping[str, Any]) -> Path:

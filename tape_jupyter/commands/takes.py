@@ -92,7 +92,7 @@ def _run_action(cassette: Path, arguments: Sequence[str]) -> str:
             return f"take {old} is called {files.take_name(files.rename(cassette, old, new))} now"
         case ["delete" | "discard", name]:
             aside = files.delete(cassette, name)
-            return f"take {name} was moved to {aside}; `takes undo {name}` brings it back"
+            return f"take {name} was moved to {aside}; `%tape takes undo {name}` brings it back"
         case ["undo", name]:
             return undo.undo(cassette, name)
         case ["promote", name]:

@@ -63,7 +63,7 @@ class OutputDifference:
         lines = self._list_lines()
         more = len(lines) - most
         shortened = map(outputs.shortened, lines[:most])
-        return [head, *shortened, *([f"... and {more} more lines"] if more > 0 else [])]
+        return [head, *shortened, *([outputs.format_more(more)] if more > 0 else [])]
 
     def record(self) -> dict[str, Any]:
         """For --json."""
@@ -206,7 +206,7 @@ def _compare_parts(one: OutputPart | None, other: OutputPart | None) -> OutputDi
 def _diff_lines(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     lines = list(difflib.unified_diff(one, other, lineterm="", n=2))[2:]
     more = len(lines) - REPORTED
-    return (*lines[:REPORTED], f"... and {more} more lines") if more > 0 else tuple(lines)
+    return (*lines[:REPORTED], outputs.format_more(more)) if more > 0 else tuple(lines)
 
 
 def _decode_image(part: OutputPart) -> bytes:

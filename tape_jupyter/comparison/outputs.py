@@ -195,6 +195,19 @@ def join_lines(value: Any) -> str:
     return json.dumps(value, indent=1, sort_keys=True, default=str)
 
 
+def count_characters(outputs: Iterable[Output]) -> int:
+    """About how many characters the outputs are compared by; each value of a structure counts as
+    a hundred.
+    """
+    count, waiting = 0, list[Any](outputs)
+    while waiting:
+        each = waiting.pop()
+        count += len(each) if isinstance(each, str) else 100
+        if isinstance(each, dict | list):
+            waiting += each.values() if isinstance(each, dict) else each
+    return count
+
+
 def merge_streams(outputs: Iterable[Any]) -> list[Any]:
     """The outputs as a front end saves them: neighbouring messages of one stream are one output."""
     kept: list[Any] = []
@@ -217,6 +230,11 @@ def same_outputs(
     return list(output_lines(saved, where)) == list(output_lines(replayed, where))
 
 
+def format_more(more: int, thing: str = "line") -> str:
+    """`... and 1 more line`"""
+    return f"... and {more:,} more {thing}{'' if more == 1 else 's'}"
+
+
 def diff_outputs(
     saved: Sequence[Output], replayed: Sequence[Output], where: Mapping[str, str] = NOWHERE
 ) -> list[str]:
@@ -227,7 +245,7 @@ def diff_outputs(
     lines = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
     more = len(lines) - DIFF_LINES
     shortened_lines = [shortened(line) for line in lines[:DIFF_LINES]]
-    return [*shortened_lines, f"... and {more} more lines"] if more > 0 else shortened_lines
+    return [*shortened_lines, format_more(more)] if more > 0 else shortened_lines
 
 
 def shortened(line: str) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
+from tape_jupyter.comparison.outputs import format_more
+
 MOST = 200
 """Changed cells that are told."""
 LONG = 80
@@ -51,7 +53,7 @@ class TableDiff:
                 f"-{_shorten_text(each.before)}",
                 f"+{_shorten_text(each.after)}",
             ]
-        return [*lines, *([f"... and {self.more:,} more cells"] if self.more else [])]
+        return [*lines, *([format_more(self.more, "cell")] if self.more else [])]
 
     def shape(self) -> list[str]:
         """Of those lines the ones about sizes, rows and columns."""

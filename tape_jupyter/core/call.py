@@ -7,6 +7,7 @@ request exist: `Request` (HTTP, bytes) and `FunctionCall` (a Python function, li
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -133,6 +134,12 @@ class Value:
             return ()
         return tuple(amid)
 
+    @property
+    def cancelled(self) -> int:
+        """How often its task was cancelled, and its body went on."""
+        count = self.did.get("cancelled", 0)
+        return count if type(count) is int else 0
+
 
 class Gate(Protocol):
     """When a recorded reply may be handed on: in its recorded order, or after its recorded waits.
@@ -239,10 +246,14 @@ class Capture(Protocol):
     def yielded(self) -> None:
         """Its newest item is handed to the program now."""
 
-    def record_output(self, event: dict[str, Any]) -> None:
-        """The body of a taped function showed something, or told its framework
+    def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
+        """The body of a taped function showed something at a sink, or told its framework
         (instrumentation/tools/output.py).
         """
+
+    def acting_again(self, objects: Sequence[Any]) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Inside, code of these objects shows that, as it does in replay."""
+        return nullcontext()
 
 
 class Tape(Protocol):

@@ -11,20 +11,26 @@ import functools
 import importlib
 import importlib.util
 import json
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from tape_jupyter.core.parse_limits import require_few_values
 
 DEEPEST = 100
 """Objects and lists in one another that are read: what works on a notebook makes several calls a
 level.
 """
 
+_HALF = re.compile("[\ud800-\udfff]")
+
 
 def wrong(data: bytes) -> str:
     """What is wrong with a notebook in these bytes; "" nothing."""
     try:
+        require_few_values(data)
         notebook = json.loads(data.decode("utf-8"))
         if not isinstance(notebook, dict):
             return "it is not a JSON object"
@@ -32,11 +38,21 @@ def wrong(data: bytes) -> str:
             return f"it is nested deeper than {DEEPEST}"
         validate = _build_validator(notebook.get("nbformat"), notebook.get("nbformat_minor"))
         validate(notebook) if validate else by_nbformat(data.decode("utf-8"))
+        require_whole_characters(notebook.get("cells", ()))
     except (
         Exception
     ) as error:  # the validators have each their own; ValueError and RecursionError are JSON's
         return (str(error) or type(error).__name__).splitlines()[0][:200]
     return ""
+
+
+def require_whole_characters(cells: Sequence[Mapping[str, Any]]) -> None:
+    """Raises ValueError for a cell that no kernel can be sent."""
+    for number, cell in enumerate(cells, 1):
+        if found := _HALF.search("".join(cell.get("source", ""))):
+            raise ValueError(
+                f"cell {number} holds half of a character (\\u{ord(found[0]):x}), which no kernel can be sent"
+            )
 
 
 def _is_flat_enough(notebook: Any) -> bool:

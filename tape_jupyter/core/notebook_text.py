@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,6 @@ from tape_jupyter.core import notebook_schema
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-_HALF = re.compile("[\ud800-\udfff]")
-
 
 def parse_notebook(text: str) -> NotebookNode:
     """The notebook as nbformat 4. Raises ValueError, of one line, for what is no notebook."""
@@ -22,17 +20,15 @@ def parse_notebook(text: str) -> NotebookNode:
         notebook: NotebookNode = notebook_schema.by_nbformat(text, 4)
     except Exception as error:  # nbformat has a dozen
         lines = str(error).splitlines() or [type(error).__name__]
+        if isinstance(error, AttributeError):  # JSON that is no object
+            lines = ["it does not begin with { as notebooks do"]
+        elif not text.strip():
+            lines = ["the file is empty"]
+        elif "Unsupported nbformat version" in lines[0]:
+            lines = [f"{lines[0]}; pip install --upgrade nbformat may know it"]
         raise ValueError(f"not a notebook that can be read: {lines[0]}") from error
-    _require_whole_characters(notebook)
+    notebook_schema.require_whole_characters(notebook.cells)
     return notebook
-
-
-def _require_whole_characters(notebook: NotebookNode) -> None:
-    for number, cell in enumerate(notebook.cells, 1):
-        if found := _HALF.search(cell.source):
-            raise ValueError(
-                f"cell {number} holds half of a character (\\u{ord(found[0]):x}), which no kernel can be sent"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +52,9 @@ def code_cells(text: str) -> list[CodeCell]:
         notebook["cells"] if notebook and notebook["nbformat"] == 4 else parse_notebook(text).cells
     )
     code = [each for each in cells if each["cell_type"] == "code"]
-    ids = [str(each.get("id") or "") for each in cells]
+    ids = Counter(str(each.get("id") or "") for each in cells)
     return [
-        CodeCell(name if ids.count(name) == 1 else "", "".join(each["source"]), each["outputs"])
+        CodeCell(name if ids[name] == 1 else "", "".join(each["source"]), each["outputs"])
         for each in code
         for name in [str(each.get("id") or "")]
     ]

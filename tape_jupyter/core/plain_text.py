@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +21,21 @@ def end_line(text: str) -> str:
 
 
 def format_count(number: int, thing: str) -> str:
-    """`1 call`, `1,200 calls`."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    """`1 call`, `1,200 calls`; `1 reply`, `2 replies`."""
+    if number == 1:
+        return f"1 {thing}"
+    return f"{number:,} {thing[:-1]}ies" if thing.endswith("ly") else f"{number:,} {thing}s"
+
+
+def format_times(count: int) -> str:
+    """`once`, `3 times`."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def did_you_mean(text: str, choices: Sequence[str], likeness: float = 0.6) -> str:
+    """`: did you mean replay?`; "" where no choice is as alike (difflib's ratio)."""
+    near = difflib.get_close_matches(text, choices, n=1, cutoff=likeness)
+    return f": did you mean {near[0]}?" if near else ""
 
 
 def join_some(names: Sequence[str], most: int) -> str:

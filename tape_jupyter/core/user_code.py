@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import re
 import sys
@@ -61,6 +62,7 @@ def _find_installed_folders() -> tuple[str, ...]:
 INSTALLED = _find_installed_folders()
 
 
+_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class statement made it
 _CELL_FILE = re.compile(r"ipykernel_\d+[/\\]|^<ipython-input-")
 
 
@@ -89,6 +91,16 @@ def _is_users(name: str) -> bool:
         return False
     path = getattr(sys.modules[name], "__file__", None)
     return isinstance(path, str) and path.endswith(".py") and not is_installed(path)
+
+
+def is_class_of_users(kind: type) -> bool:
+    """Whether the notebook made this class, a file of the user's, or a text given to exec(): in such a
+    namespace a class calls itself one of `builtins`.
+    """
+    module = kind.__module__
+    if module == "builtins":
+        return bool(kind.__flags__ & _HEAP) and getattr(builtins, kind.__name__, None) is not kind
+    return isinstance(module, str) and is_users(module)
 
 
 def is_registered(module: types.ModuleType) -> bool:

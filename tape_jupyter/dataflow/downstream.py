@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from tape_jupyter.dataflow.history import (
@@ -72,7 +72,7 @@ class Taints:
         if resource not in self._by:
             self.moved.add(resource)
             insort(self._roots[resource_root(resource)], resource)
-            if resource.endswith(_ELEMENT):
+            if _ELEMENT in resource:
                 self._elements[resource_root(resource)].add(resource)
         self._by[resource] = entry
 
@@ -144,10 +144,15 @@ class Taints:
             return None
         if read == root and name_of(read) == read:
             return next(
-                (each for each in some if each not in self._elements[root] or covers(each, read)),
+                (
+                    each
+                    for each in some
+                    if name_of(each) is not None
+                    and (each not in self._elements[root] or covers(each, read))
+                ),
                 None,
             )
-        if name_of(read) is None or read.endswith(_ELEMENT):
+        if name_of(read) is None or _ELEMENT in read:
             return next((each for each in some if covers(each, read)), None)
         elements = (each for each in self._elements[root] if covers(each, read))
         above = (parent for parent in _find_wholes(read) if parent in self._by)
@@ -229,6 +234,13 @@ class Differing:
             self._is_marked(index, thing) or self._is_marked(index, EVERYTHING)
         )
 
+    def is_left(self, index: int, later: int, thing: str) -> bool:
+        """Whether a thing that differs after one entry does after a later one that changes it: not
+        where that gives it the same value whatever it was.
+        """
+        known = index in self._entries and thing not in self._more.get(index, ())
+        return not known or self._is_marked(later, thing) or self._is_marked(later, EVERYTHING)
+
     def _is_marked(self, index: int, thing: str) -> bool:
         marks = self._marks.get(thing, [])
         place = bisect_left(marks, (index + 1, False))
@@ -267,14 +279,19 @@ def traced(
     return dependents, differing
 
 
-def walk_entry(entry: Execution, taints: Taints, lines: Lines) -> list[str]:
-    """Take `taints` past one entry. Returns why it depends on them; nothing where it does not."""
+def walk_entry(
+    entry: Execution, taints: Taints, lines: Lines, equal: Collection[str] = ()
+) -> list[str]:
+    """Take `taints` past one entry. Returns why it depends on them; nothing where it does not.
+
+    `equal`: what it reads that came out as it was, though something around it differs.
+    """
     holds = entry.index in lines
     at = lines.get(entry.index)
     reasons = [HOLDS] if holds else []
     stopped = False
     for step in entry.steps:
-        hits = taints.hits(step)
+        hits = [hit for hit in taints.hits(step) if hit[0] not in equal]
         at_call = holds and (
             at is None or any(step.line <= line <= max(step.end, step.line) for line in at)
         )
@@ -367,6 +384,8 @@ def reasons_in_words(
 
 def _format_reason(read: str, via: str, who: str) -> str:
     by_way = f"calls `{via}`, which " if via else ""
+    if read.endswith(":*") and read not in _WIDE:
+        return f"{by_way}uses `{read[:-2]}`, changed by {who}"
     if read in _WIDE:
         return _WIDE[read].format(who=who)
     kind, colon, rest = read.partition(":")
@@ -394,7 +413,8 @@ _KINDS = {
 AMBIENT_SAID: dict[str, str] = {
     "environment": "an environment variable", "cwd": "the working directory", "random": "the state of `random`",
     "numpy random": "the state of `numpy.random`", "torch": "the state of torch's random numbers",
-    "decimal": "the decimal context", "path": "`sys.path`", "locale": "the locale", "time zone": "the time zone",
+    "decimal": "the decimal context", "path": "`sys.path`", "argv": "`sys.argv`", "modules": "`sys.modules`",
+    "locale": "the locale", "time zone": "the time zone",
     "logging": "the levels of `logging`", "warnings": "the filters of `warnings`",
     "process": "a setting of the interpreter", "numpy": "an option of numpy", "pandas": "an option of pandas",
     "matplotlib": "a setting of matplotlib", "figures": "the open figures",

@@ -21,7 +21,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from tape_jupyter.dataflow.static.names import StatementPlace
 
 Outcome = Literal["ok", "error", "cancelled", "running"]
 
@@ -37,9 +40,13 @@ UNREAD = "what `{name}` held after {title} was discarded: no cell read it before
 UNCALLED = (
     "what `{name}` held after {title} was discarded: no cell had made a call when it was last read"
 )
+WEAKLY_WATCHED = (
+    "`{name}` holds something of which a weak reference tells when the notebook drops it"
+)
 UNWATCHED = "what `{name}` held after {title} was not kept: no cell was taped yet"
 """Why values are not kept (Entry.unkept)."""
 
+_STEPS = re.compile(r"""^[^.\[]+|\.[^.\[]+|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\]'"]*)\]""")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -58,7 +65,7 @@ def covers(written: str, read: str) -> bool:
         return True
     if EVERYTHING in (written, read):
         return name_of(read if written == EVERYTHING else written) is not None or written == read
-    if written.endswith(ELEMENT) or read.endswith(ELEMENT):
+    if ELEMENT in written or ELEMENT in read:
         return _is_element_covered(written, read)
     if _is_part(written, read) or _is_part(read, written):
         return True
@@ -69,11 +76,19 @@ def covers(written: str, read: str) -> bool:
 
 
 def _is_element_covered(written: str, read: str) -> bool:
-    """`log[*]`, some element of it: it is not how many there are, nor of which class it is."""
-    one, other = written.removesuffix(ELEMENT), read.removesuffix(ELEMENT)
-    if one == other or _is_part(other, one):
-        return True
-    return _is_part(one, other) and (other[len(one)] == "[" or read.endswith(ELEMENT))
+    """`log[*]`, some element of it: it is not how many there are, nor of which class it is; and
+    `log[*]['role']`, that of each.
+    """
+    return all(
+        one == other or (ELEMENT in (one, other) and one[0] == other[0] == "[")
+        for one, other in zip(_split_path(written), _split_path(read), strict=False)
+    )
+
+
+@lru_cache(65536)
+def _split_path(resource: str) -> tuple[str, ...]:
+    """`log`, `[0]`, `['role']` of `log[0]['role']`."""
+    return tuple(_STEPS.findall(resource))
 
 
 def _is_part(parent: str, part: str) -> bool:
@@ -112,6 +127,10 @@ class Step:
     """What it depends on whether it comes to its end; None: see `calm`."""
     unsure: frozenset[str] = frozenset()
     """Of `strong`, what was written in a branch: with another reply it may stay as it was."""
+    direct: frozenset[str] = frozenset()
+    """Of `reads`, names that it reads in its own text alone: no function that ran did."""
+    place: StatementPlace | None = field(default=None, compare=False, repr=False)
+    """Where that text stands."""
 
 
 @dataclass(frozen=True, slots=True)

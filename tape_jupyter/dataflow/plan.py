@@ -213,8 +213,10 @@ def _repeat_changes(draft: _Draft, entry: Execution) -> None:
             thing, entry.index
         )  # who comes after that is added for it in turn
         if index is not None and not draft.versions.is_new_value(thing, index):
-            depends = draft.roles[entry.index] != "restores" and _may_differ(
-                draft, entry.index, thing
+            depends = (
+                draft.roles[entry.index] != "restores"
+                and _may_differ(draft, entry.index, thing)
+                and draft.differing.is_left(entry.index, index, thing)
             )
             draft.add(
                 index,

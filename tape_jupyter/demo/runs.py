@@ -82,6 +82,7 @@ def _run_worker(
     command = [
         *without_network(cut=cut),
         sys.executable,
+        "-P",
         "-m",
         "tape_jupyter.demo.worker",
         *arguments,

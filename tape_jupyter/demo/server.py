@@ -29,7 +29,7 @@ def serving(folder: Path, key: str, *, live: bool) -> Iterator[str]:
     log = folder / "provider.log"
     with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(  # noqa: S603  # our own modules
-            [sys.executable, "-m", module, "--port", str(PORT)],
+            [sys.executable, "-P", "-m", module, "--port", str(PORT)],
             env={**os.environ, "DEMO_KEY": key},
             stdout=subprocess.PIPE,
             stderr=file,

@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterator
 from typing import Any
+
+Looks = dict[int, tuple[Any, Any]]
+"""Of figures by their number: the figure, and what is drawn in it."""
+
+
+def look_at_open() -> Looks:
+    """The figures that pyplot keeps: what draws names none of them, and IPython shows them at the end
+    of a cell.
+    """
+    module = sys.modules.get("matplotlib._pylab_helpers")
+    managers = () if module is None else list(module.Gcf.figs.items())
+    figures = [(number, manager.canvas.figure) for number, manager in managers]
+    return {number: (figure, drawn(figure)) for number, figure in figures}
+
+
+def describe_changes(before: Looks, known: Container[int]) -> Iterator[str]:
+    """In words, what became of the figures that pyplot keeps; of those in `known`, by id, others tell."""
+    now = look_at_open()
+    for number in sorted({*before, *now}):
+        (one, drawn_then), (other, drawn_now) = (
+            looks.get(number, (None, None)) for looks in (before, now)
+        )
+        if one is not other:
+            done = "left open" if one is None else "closed" if other is None else "replaced"
+            yield f"it {done} the figure {number} of pyplot, and a figure is not recorded"
+        elif drawn_then != drawn_now and id(one) not in known:
+            yield f"it drew in the figure {number} of pyplot, and that is not recorded"
 
 
 def drawn(figure: Any) -> list[Any]:

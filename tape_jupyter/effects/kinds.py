@@ -148,6 +148,9 @@ class SetKind:
                 yield ("member", None), item
 
 
+CONTAINER_KINDS = (SequenceKind, MappingKind, SetKind)
+
+
 class Attributes:
     """An object with attributes: those in its slots and its dict; and which of the user's classes
     it is of.
@@ -387,6 +390,7 @@ memories, contexts.
 _STORES = (
     "google.adk.sessions.state.", "google.adk.events.event_actions.",
     "workflows.context.state_store.", "rich.table.", "rich.tree.", "rich.text.", "rich.progress.",
+    "IPython.core.display.",
 )  # fmt: skip
 """Modules of all those whose objects hold the program's state all the same."""
 

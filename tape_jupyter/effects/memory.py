@@ -9,6 +9,7 @@ path from a root of the scope:
     {"at": "argument self", "attributes": {"count": 2}, "delete": [...]}        attributes, variables, closures
     {"at": "variable frame", "whole": ...}                                      arrays, tables, generators
     {"at": "variable price", "kept": [0, 1], "head": 0, "of": 0, "put": [...]}  what a memoised function keeps
+    {"at": "variable todo", "over": true, ...}      a handler of log records, which a replay runs, did its part
 
 What is put may refer to objects that were there before ({"<type>": "standing", "at": path}), so
 that aliases stay.
@@ -25,6 +26,7 @@ from abc import ABCMeta
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import EnumMeta
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -34,7 +36,7 @@ from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.libraries import is_library_class, is_library_file, is_library_path
 from tape_jupyter.core.memoised import MEMOISED, Kept
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.effects import kinds, whole_objects
+from tape_jupyter.effects import figures, kinds, whole_objects
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
 from tape_jupyter.effects.paths import (
@@ -130,6 +132,8 @@ class Snapshot:
         self._libraries = LibraryState()
         self._aside_of: list[tuple[ReachedObject, _Aside]] = []
         self._unseen: list[str] = []
+        self._adopted: dict[int, Any] = {}  # how objects were before other code changed them
+        self._shared: set[int] = set()  # containers that both the body and other code changed
         self.too_large = False
         for name, value in scope.roots():
             self._waiting.append((value, None, ("root", name)))
@@ -143,6 +147,7 @@ class Snapshot:
         for node in self._wholes:
             self._set_first_look(node)
         self._aside = self._look_at_asides()
+        self._figures = figures.look_at_open()
 
     # ------------------------------------------------------------ before
 
@@ -406,6 +411,24 @@ class Snapshot:
         is not theirs.
         """
         all_changes = Changes(lost=list(self._unseen))
+        changed = self._find_changed(all_changes.lost)
+        function = self._scope.function
+        writer = _Writer(self._nodes, {} if function is None else function.__globals__)
+        for node, now in changed:
+            writer.write(node, now, all_changes, over=id(node) in self._shared)
+        all_changes.lost += self._find_changed_asides(others)
+        all_changes.lost += figures.describe_changes(self._figures, self._nodes)
+        for other in others:
+            other._adopt_changes([node for node, _ in changed])  # noqa: SLF001 - its own kind
+        all_changes.place_of = writer.place_of
+        if self.too_large:
+            all_changes.lost.append(
+                f"more than {MOST:,} objects can be reached from it: what it changed in them was not checked"
+            )
+        return all_changes
+
+    def _find_changed(self, lost: list[str]) -> list[tuple[ReachedObject, Any]]:
+        """The objects that are otherwise now, and how they are; in `lost`, which cannot be compared."""
         changed: list[tuple[ReachedObject, Any]] = []
         for node in list(self._nodes.values()):
             if node.kind is None:
@@ -415,24 +438,39 @@ class Snapshot:
                 if not node.kind.same(node.state, now):
                     changed.append((node, now))
             except Exception as error:
-                all_changes.lost.append(
-                    f"{_describe_node(node)} could not be compared ({type(error).__name__}: {error})"[
-                        :300
-                    ]
-                )
-        function = self._scope.function
-        writer = _Writer(self._nodes, {} if function is None else function.__globals__)
-        for node, now in changed:
-            writer.write(node, now, all_changes)
-        all_changes.lost += self._find_changed_asides(others)
-        for other in others:
-            other._adopt_changes([node for node, _ in changed])  # noqa: SLF001 - its own kind
-        all_changes.place_of = writer.place_of
-        if self.too_large:
-            all_changes.lost.append(
-                f"more than {MOST:,} objects can be reached from it: what it changed in them was not checked"
-            )
-        return all_changes
+                why = f"({type(error).__name__}: {error})"
+                lost.append(f"{_describe_node(node)} could not be compared {why}"[:300])
+        return changed
+
+    def find_text(self, text: str) -> str | None:
+        """Where the program keeps a text: the path of an attribute, a variable or an item."""
+        for node in self._nodes.values():
+            for key, each in _list_named_parts(node).items():
+                if type(each) is str and each == text and node.placed:
+                    return f"{node.path()}{step_text((_choose_step(node), key))}"
+        return None
+
+    def adopt_others(self, changed: Sequence[ReachedObject]) -> None:
+        """Code that a replay runs, too, changed these just now. Where the body itself had changed one
+        before, it says both, over what that code does in replay.
+        """
+        for theirs in changed:
+            node = self._nodes.get(id(theirs.value))
+            if node is None or id(node) in self._shared:
+                continue
+            if self._is_as_seen(theirs):
+                self._adopted.setdefault(id(node), node.state)
+                self._adopt_changes([theirs])
+            elif node.kind is theirs.kind and type(node.kind) in kinds.CONTAINER_KINDS:
+                node.state = self._adopted.get(id(node), node.state)
+                self._shared.add(id(node))
+
+    def _is_as_seen(self, theirs: ReachedObject) -> bool:
+        """Whether an object was, before others changed it, as this body found it."""
+        node = self._nodes.get(id(theirs.value))
+        if node is None or node.kind is None or node.kind is not theirs.kind:
+            return False
+        return isinstance(node.value, ReachedVariables) or node.kind.same(node.state, theirs.state)
 
     def _adopt_changes(self, changed: list[ReachedObject]) -> None:
         """Another body changed these, and said so: they are as they are now; what is new in them is
@@ -448,6 +486,20 @@ class Snapshot:
                     (inner, node, step) for step, inner in self._list_inside(node, node.kind)
                 ]
         self.visit_waiting()
+
+
+def _list_named_parts(node: ReachedObject) -> Mapping[Any, Any]:
+    """What an object holds by name, also one of a library's whose state is not looked at."""
+    if node.kind is not None:
+        return node.state if isinstance(node.state, dict) else {}
+    code = isinstance(node.value, type | ModuleType | FunctionType)
+    return {} if code else getattr(node.value, "__dict__", {})
+
+
+def _choose_step(node: ReachedObject) -> str:
+    if isinstance(node.value, NAMES):
+        return "name"
+    return "item" if isinstance(node.kind, kinds.MappingKind) else "attribute"
 
 
 class _Aside(NamedTuple):
@@ -622,8 +674,10 @@ class _Writer:
         except LookupError:
             return ""
 
-    def write(self, node: ReachedObject, now: Any, changes: Changes) -> None:
-        """Add the change of one object to what is written, or to what is lost."""
+    def write(self, node: ReachedObject, now: Any, changes: Changes, *, over: bool = False) -> None:
+        """Add the change of one object to what is written, or to what is lost. `over`: a replay puts it
+        in the place of what other code does meanwhile.
+        """
         try:
             path = node.path()
         except LookupError as why:
@@ -632,7 +686,7 @@ class _Writer:
         at: At = (None, self._count)
         record = self._write_change(node, now, at, path, changes)
         if record:
-            changes.written.append({"at": path, **record})
+            changes.written.append({"at": path, **({"over": True} if over else {}), **record})
             self._count += 1
 
     def _write_change(
@@ -827,6 +881,19 @@ class Bodies:
             if not self._running:
                 self._names = NamesInUse()
             return snapshot.changes(self._list_beside(around))
+
+    @contextmanager
+    def act_apart(self, objects: Sequence[Any]) -> Iterator[None]:
+        """Inside, code of these objects runs that a replay runs, too: no body says what it changes."""
+        with _LOCK:
+            snapshot = Snapshot(Scope(None, {"objects": list(objects)}), self._names)
+        try:
+            yield
+        finally:
+            with _LOCK, suppress(Exception):  # of the objects' own code
+                changed = [node for node, _ in snapshot._find_changed([])]  # noqa: SLF001 - its own
+                for each in self._running:
+                    each.adopt_others(changed)
 
     def _list_beside(self, around: Sequence[Snapshot]) -> list[Snapshot]:
         return [each for each in self._running if each not in around]

@@ -82,6 +82,8 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("pandas", "NDFrame"): ("attrs",),
     ("PIL", "Image"): ("info",),
     ("matplotlib", "Artist"): ("figure",),
+    ("tempfile", "SpooledTemporaryFile"): ("_file",),
+    ("tempfile", "_TemporaryFileWrapper"): ("file",),
     ("sqlalchemy", "Engine"): ("referent",),
     ("sqlalchemy", "Connection"): ("engine",),
     ("sqlalchemy", "Session"): ("bind",),
@@ -90,6 +92,27 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
 """What an object that keeps no state of the program's itself leads to of it: attributes by package
 and class; `referent`: what it holds without saying so; `frame_locals`: the local variables of the
 user's code that is suspended in it.
+"""
+
+_FRAMEWORKS = frozenset(
+    {
+        "langchain_core",
+        "langchain",
+        "langgraph",
+        "llama_index",
+        "workflows",
+        "pydantic_ai",
+        "agents",
+    }
+)
+_WORKERS = (
+    "func", "afunc", "coroutine", "bound", "kwargs", "get_session_history", "runnable", "fallbacks",
+    "first", "middle", "last", "steps", "steps__", "mapper", "branches", "default", "alternatives",
+    "_transform", "_atransform", "nodes", "checkpointer", "store", "_tools_by_name", "tools", "memory",
+    "_wrap_tool_call", "_awrap_tool_call", "config",
+)  # fmt: skip
+"""The attributes in which an object of a framework that runs others (a chain, a graph, an agent) has
+them, and what they keep their memory in.
 """
 
 SUSPENDED = (GeneratorType, CoroutineType, AsyncGeneratorType)
@@ -141,14 +164,16 @@ def handed_on(kind: type) -> tuple[str, ...]:
     try:
         return _HANDS_ON[kind]
     except KeyError:
-        known = [
-            _HANDED_ON.get((base.__module__.partition(".")[0], base.__name__), ())
-            for base in kind.__mro__
-        ]
-        attributes = _HANDS_ON[kind] = tuple(
-            dict.fromkeys(name for names in known for name in names)
-        )
+        names = _list_named_attributes(kind)
+        if kind.__module__.partition(".")[0] in _FRAMEWORKS:
+            names += _WORKERS
+        attributes = _HANDS_ON[kind] = tuple(dict.fromkeys(names))
         return attributes
+
+
+def _list_named_attributes(kind: type) -> tuple[str, ...]:
+    bases = ((base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__)
+    return tuple(name for base in bases for name in _HANDED_ON.get(base, ()))
 
 
 def handed(value: Any, name: str) -> Any:
@@ -157,7 +182,11 @@ def handed(value: Any, name: str) -> Any:
         return iterators.code_beneath(value)
     if name == "frame_locals":
         return _read_frame_locals(value)
-    return _find_referent(value) if name == "referent" else getattr(value, name)
+    if name == "referent":
+        return _find_referent(value)
+    if name in _WORKERS and name not in _list_named_attributes(type(value)):
+        return state_of(value).get(name)  # none that a property makes
+    return getattr(value, name)
 
 
 _HANDS_ON: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()

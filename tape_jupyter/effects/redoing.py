@@ -34,6 +34,17 @@ class Redo:
         self.problems: list[str] = []
         """What could not be done, in words."""
         self._find_paths(list(changes))
+        self._before = self._copy_shared()
+
+    def _copy_shared(self) -> dict[str, Any]:
+        """By path, what is in the containers that code changes which runs in replay, too."""
+        shared = [str(change.get("at")) for change in self._changes if change.get("over")]
+        live = {path: self._by_path[path] for path in shared if path in self._by_path}
+        return {
+            path: kind.copy_state(each)
+            for path, each in live.items()
+            if (kind := _container_kind(each))
+        }
 
     def _find_paths(self, structure: Any) -> None:
         """Follow every path in it."""
@@ -81,6 +92,8 @@ class Redo:
         for number, change in enumerate(self._changes):
             path = str(change.get("at"))
             try:
+                if path in self._before:
+                    _refill(self._require_standing(path), self._before[path])
                 self._apply_change(self._require_standing(path), change, (None, number))
             except Exception as why:
                 self.problems.append(f"{format_path(path)}: {why}"[:300])
@@ -179,6 +192,17 @@ class Redo:
             setter(name, value)
         for name in removed:
             remover(name)
+
+
+def _container_kind(live: Any) -> kinds.Kind | None:
+    kind = kind_of_type(type(live))
+    return kind if isinstance(kind, kinds.CONTAINER_KINDS) else None
+
+
+def _refill(live: Any, content: Any) -> None:
+    base = kinds.base_of(type(live))
+    base.clear(live)
+    (base.update if isinstance(content, dict | set) else base.extend)(live, content)
 
 
 def _refuse_other(live: Any) -> CassetteError:

@@ -27,7 +27,9 @@ WHOLE_NAMESPACE = frozenset({"globals", "vars", "locals", "exec", "eval", "get_i
 _WHOLE_BY = frozenset({"__main__", "modules", "f_globals", "f_locals", "user_ns", "__globals__"})
 """Attributes and modules through which it may."""
 
-_NOT_THE_USERS = re.compile(r"_.*|In|Out|exit|quit|get_ipython|open")
+_NOT_THE_USERS = re.compile(
+    r"__\w*__|_{1,3}|_i{1,3}|_[iod]h|_exit_code|_i?\d+|_VSCODE\w*|In|Out|exit|quit|get_ipython|open"
+)
 """Names that IPython keeps in a notebook's namespace."""
 
 _KEPT_OUT = re.compile(

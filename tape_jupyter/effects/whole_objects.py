@@ -24,6 +24,7 @@ from typing import Any
 from tape_jupyter.core.futures import FUTURES
 from tape_jupyter.core.memoised import MEMOISED, Kept, read_settable
 from tape_jupyter.core.open_file import OPEN_FILE
+from tape_jupyter.core.readable_memory import owns_memory, require_readable
 from tape_jupyter.effects import figures, iterators
 from tape_jupyter.effects.paths import Step
 from tape_jupyter.encoding.values.walker import CannotFreeze
@@ -70,6 +71,7 @@ def _digest_array(value: Any) -> Any:
     """Shape, type and a checksum of the content: the fastest there is, since it is only compared in
     this process.
     """
+    require_readable(value)
     if value.dtype.hasobject:
         return (value.shape, [(id(item), repr(item)[:200]) for item in value.ravel()])
     if value.flags.c_contiguous:
@@ -83,6 +85,11 @@ def _digest_array(value: Any) -> Any:
         str(value.dtype),
         zlib.crc32(data.reshape(-1).view("u1").data) if data.size else 0,
     )
+
+
+def _look_at_c_memory(value: Any) -> bytes | None:
+    """None where nobody knows what lies at its address."""
+    return bytes(value) if owns_memory(value) else None
 
 
 def _look_at_array(value: Any) -> Any:
@@ -302,6 +309,9 @@ def _find_place(file: Any) -> Any:
 
 
 def _read_place(file: Any) -> int:
+    buffer = getattr(file, "buffer", None)
+    if type(buffer).__module__ in ("gzip", "bz2", "lzma"):
+        return _read_compressed_place(buffer)
     place = _find_place(file)
     if isinstance(place, list):
         raise CannotFreeze(None, file, "how far its lines were read is not known")
@@ -479,9 +489,52 @@ def _look_at_socket(value: Any) -> Any:
         return value.fileno(), value.gettimeout()
 
 
-def _build_named_kind(digest: Callable[[Any], Any]) -> WholeKind:
+def _build_named_kind(
+    digest: Callable[[Any], Any], why: str = "how it ended is not recorded"
+) -> WholeKind:
     """Of what is only named where it changed."""
-    return WholeKind(digest, _refuse_put, _build_refusing_read("how it ended is not recorded"))
+    return WholeKind(digest, _refuse_put, _build_refusing_read(why))
+
+
+def _look_at_client(value: Any) -> Any:
+    """What a client of HTTP sends with each request."""
+    parts = {
+        name: getattr(value, name, None)
+        for name in (
+            "headers",
+            "cookies",
+            "cookie_jar",
+            "params",
+            "auth",
+            "_default_auth",
+            "base_url",
+        )
+    }
+    jars = [parts[name] for name in ("cookies", "cookie_jar") if parts[name] is not None]
+    cookies: Iterator[Any] = (each for jar in jars for each in getattr(jar, "jar", jar) or ())
+    kept = [
+        (getattr(each, "name", getattr(each, "key", each)), getattr(each, "value", ""))
+        for each in cookies
+    ]
+    others = [str(parts[name]) for name in ("params", "base_url")]
+    return sorted(dict(parts["headers"] or {}).items()), kept, others, id(parts["auth"])
+
+
+def _read_compressed_place(value: Any) -> int:
+    """Where it is read on. Raises CannotFreeze where it is written: some waits in the compressor."""
+    if value.writable():
+        raise CannotFreeze(None, value, "what was written to it and is compressed is not recorded")
+    return int(value.tell())
+
+
+def _put_compressed_place(live: Any, place: int) -> None:
+    if live.writable():
+        raise CassetteError("it is read from when it was recorded, and written to here")
+    live.seek(place)
+
+
+def _look_at_compressed(value: Any) -> Any:
+    return None if value.closed else value.tell()
 
 
 def _build_refusing_read(what: str) -> Callable[[Any], Any]:
@@ -546,7 +599,7 @@ MEMOISED_FUNCTION = MemoisedKind(
 CONNECTION = WholeKind(_look_at_connection, _put_connection, _read_connection)
 _HASH = _build_named_kind(lambda value: value.digest())
 _FOREIGN = WholeKind(
-    bytes,
+    _look_at_c_memory,
     _refuse_put,
     _build_refusing_read("it is memory of C code, and a recording does not write to it"),
 )
@@ -566,6 +619,16 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("socket", "socket"): _build_named_kind(_look_at_socket),
     ("xml", "Element"): _build_named_kind(_digest_element),
     **dict.fromkeys([("_hashlib", "HASH"), ("_blake2", "blake2b"), ("_blake2", "blake2s")], _HASH),
+    **dict.fromkeys(
+        [("requests", "Session"), ("httpx", "BaseClient"), ("aiohttp", "ClientSession")],
+        _build_named_kind(_look_at_client, "a recording does not keep what a client sends: keys"),
+    ),
+    **dict.fromkeys(
+        [("gzip", "GzipFile"), ("bz2", "BZ2File"), ("lzma", "LZMAFile")],
+        WholeKind(_look_at_compressed, _put_compressed_place, _read_compressed_place),
+    ),
+    ("zipfile", "ZipFile"): _build_named_kind(lambda value: value.namelist()),
+    ("tarfile", "TarFile"): _build_named_kind(lambda value: (value.offset, value.closed)),
     ("_queue", "SimpleQueue"): _build_named_kind(lambda value: value.qsize()),
     ("_csv", "reader"): WholeKind(lambda value: value.line_num, _read_rows_on, _read_line_number),
     ("itertools", "_tee"): _build_named_kind(_look_at_tee),

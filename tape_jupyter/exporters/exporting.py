@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, Protocol, cast
 
 from tape_jupyter.core import plugins
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, NotExported, TapeUsageError
 from tape_jupyter.exporters import formats, reading
@@ -64,7 +65,7 @@ class Exported:
         lost = [f"    not in it: {what} ({count})" for what, count in self.lost.items()]
         return [
             *where,
-            f"    as {known_formats()[self.format].TITLE}, of {self.calls} calls",
+            f"    as {known_formats()[self.format].TITLE}, of {format_count(self.calls, 'call')}",
             *lost,
         ]
 
@@ -176,7 +177,7 @@ def _require_clean(where: Path, files: Mapping[Path, bytes], on_progress: Tell) 
             f"  {each.where}: {each.kind}" + (f" ({each.count} times)" if each.count > 1 else "")
             for each in leaked
         ]
-        count = "1 place" if len(lines) == 1 else f"{len(lines)} places"
+        count = format_count(len(lines), "place")
         raise NotExported("\n".join([
             f"there are secrets in what would be exported ({count}); nothing was written:", *lines,
             "Now: remove them and record again",

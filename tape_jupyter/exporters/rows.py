@@ -21,6 +21,7 @@ from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.runs import RESENT, current_runs, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.exporters import conversations, exporting
@@ -59,7 +60,7 @@ class WrittenRows:
 
     def text(self) -> str:
         left = f" ({self.passed_over} that are no model call are not in it)"
-        return f"{self.path}: {self.count} rows{left if self.passed_over else ''}"
+        return f"{self.path}: {format_count(self.count, 'row')}{left if self.passed_over else ''}"
 
 
 def rows(
@@ -238,11 +239,12 @@ class ReadRows:
 
     def text(self) -> str:
         if not self.takes:
-            return f"{self.same} rows are as recorded: no take was written"
+            return f"{format_count(self.same, 'row')} as recorded: no take was written"
         names = [f"take {files.take_name(path)} ({path})" for path in self.takes]
-        calls = "1 call answers" if len(self.changed) == 1 else f"{len(self.changed)} calls answer"
+        calls = format_count(len(self.changed), "call")
         return "\n".join([
-            *names, f"  {calls} differently: {', '.join(self.changed)}", f"  {self.same} rows are as recorded",
+            *names, f"  {calls} answered differently: {', '.join(self.changed)}",
+            f"  {format_count(self.same, 'row')} as recorded",
         ])  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.importers.attributes import attribute_map
 
@@ -45,7 +46,11 @@ def send_documents(endpoint: str, documents: Sequence[bytes]) -> None:
             with _collect_log_messages() as log_messages:
                 done = exporter.export(spans[first : first + _AT_ONCE])
             if done is not SpanExportResult.SUCCESS:
-                sent = f"{first} of {len(spans)} spans were sent" if first else "nothing was sent"
+                sent = (
+                    f"{first} of {format_count(len(spans), 'span')} were sent"
+                    if first
+                    else "nothing was sent"
+                )
                 raise TapeUsageError(
                     f"--endpoint {endpoint}: {log_messages[-1] if log_messages else 'no answer'}; {sent}"
                 )

@@ -18,6 +18,7 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.core.progress import Tell
 from tape_jupyter.errors import BundleError
 from tape_jupyter.files.originals import Start
+from tape_jupyter.isolation.namespaces import git_command
 
 MOST_BYTES = 2 << 30
 MOST_FILES = 50_000
@@ -149,18 +150,8 @@ def _list_git_files(notebook: Path, top: Path) -> Iterator[str]:
     """What git holds or would take in of the work tree; nothing where there is none."""
     if not (top / ".git").exists():
         return
-    command = [
-        "git",
-        "-c",
-        "core.fsmonitor=false",
-        "-C",
-        str(top),
-        "ls-files",
-        "-z",
-        "-co",
-        "--exclude-standard",
-    ]
     try:
+        command = git_command(top, "ls-files", "-z", "-co", "--exclude-standard")
         # fixed words
         done = subprocess.run(command, capture_output=True, check=True, timeout=_GIT_SECONDS)  # noqa: S603
     except (OSError, subprocess.SubprocessError):

@@ -31,6 +31,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 from nbclient.util import ensure_async, run_sync
 
+from tape_jupyter.comparison.outputs import count_characters
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
@@ -65,15 +66,40 @@ SILENCE = 60.0
 """Seconds without a heartbeat after which a kernel that runs has stopped. It beats whatever a cell
 computes.
 """
+IDLE = 5.0
+"""Seconds after which a kernel that has answered counts as idle, whatever it says."""
 PARTING = 4.0
 """Seconds that a cell gets to end when the command is interrupted."""
 
 
 class WatchedClient(NotebookClient):
-    """A client that also gives up on a kernel whose process is there and stands still."""
+    """A client that also gives up on a kernel whose process is there and stands still, and keeps no
+    more of a cell's output than `most_output` characters (None: all).
+    """
 
     _silent: float | None = None
     _beaten = False
+    most_output: int | None = None
+    overflowing_cell: int | None = None
+    """The index of the first cell that gave more."""
+    _output_size = (-1, 0)  # of which cell, and its characters so far
+
+    def output(
+        self,
+        outs: list[NotebookNode],
+        msg: dict[str, Any],
+        display_id: str | None,
+        cell_index: int,
+    ) -> NotebookNode | None:
+        if self.most_output is not None:
+            cell, size = self._output_size
+            size = count_characters([msg["content"]]) + (size if cell == cell_index else 0)
+            self._output_size = (cell_index, size)
+            if size > self.most_output:
+                if self.overflowing_cell is None:
+                    self.overflowing_cell = cell_index
+                return None
+        return super().output(outs, msg, display_id, cell_index)
 
     async def _async_check_alive(self) -> None:  # asked each second while a cell runs
         await super()._async_check_alive()
@@ -96,7 +122,7 @@ def start_kernel(
     env: Mapping[str, str] = MappingProxyType({}),
     python: str | None = None,
     prefix: Sequence[str] = (),
-) -> Iterator[NotebookClient]:
+) -> Iterator[WatchedClient]:
     """A fresh kernel in the notebook's folder that tapes in this mode. Raises TapeUsageError if it
     does not.
 
@@ -291,7 +317,23 @@ async def _execute_source(
         with suppress(Empty):
             message = await ensure_async(client.kc.shell_channel.get_msg(timeout=1))
             if message["parent_header"].get("msg_id") == number:
+                await _wait_until_idle(client, number)
                 return dict(message["content"])
             continue
         await client._async_check_alive()  # noqa: SLF001 - ours, above
     raise DeadKernelError(f"no answer in {patience:.0f} s")
+
+
+async def _wait_until_idle(client: NotebookClient, number: str) -> None:
+    """A kernel answers before it has left the handler of the question. The interrupt that its
+    shutdown begins with would be raised there, and named on its stderr.
+    """
+    assert client.kc is not None
+    # the word may have been read with something else, and a thread of the notebook's may talk on
+    with suppress(TimeoutError):
+        async with asyncio.timeout(IDLE):
+            while True:
+                message = await ensure_async(client.kc.iopub_channel.get_msg())
+                is_own = message["parent_header"].get("msg_id") == number
+                if is_own and message["content"].get("execution_state") == "idle":
+                    return

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.headless import run
 from tape_jupyter.headless.run import CellRun
@@ -88,5 +89,9 @@ def verdict(path: Path, done: list[Try]) -> str:
     unsaved = {
         cell.number for each in done for cell in each.cells if cell.messages == (run.UNSAVED,)
     }
-    unsaved_note = f"; {len(unsaved)} cells have no saved output to compare with" if unsaved else ""
-    return f"{len(done)} orders tried, all as saved{unsaved_note}"
+    unsaved_note = (
+        f"; with no saved output to compare with: {format_count(len(unsaved), 'cell')}"
+        if unsaved
+        else ""
+    )
+    return f"{format_count(len(done), 'order')} tried, all as saved{unsaved_note}"

@@ -127,7 +127,9 @@ def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
         return parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise TapeUsageError(f"{path}: there is no such notebook") from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise TapeUsageError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
         raise TapeUsageError(f"{path}: {error}") from error
 
 
@@ -497,15 +499,15 @@ def _judge_cell(
     if mode == "record":
         notes = (*((f"{name}: {value}",) if name else ()), *end.lost)
         return replace(run, status="failed" if notes else "ok", messages=notes)
-    if end.unheld:
-        return replace(run, status="differs", messages=end.unheld)
-    if outputs.same_outputs(saved, new, where):
+    same = outputs.same_outputs(saved, new, where)
+    if same and not end.unheld:
         return run
     raised_anew = bool(name) and name != outputs.failure_of(saved)[0]
+    difference = () if same else outputs.diff_outputs(saved, new, where)
     return replace(
         run,
         status="failed" if raised_anew else "differs",
-        messages=tuple(outputs.diff_outputs(saved, new, where)),
+        messages=(*end.unheld, *difference),
     )
 
 

@@ -476,7 +476,10 @@ class _Assembly:
         if trace.tree.repeated:
             report.reasons[TWICE] += trace.tree.repeated
         for count, what in (
-            (len(outer), f"{len(outer)} model calls hold another one, and are spans"),
+            (
+                len(outer),
+                f"{format_count(len(outer), 'model call')} around another one, shown as a span",
+            ),
             (trace.tree.strangers(), "parents are not in the file"),
             (trace.tree.circles(), "spans form a cycle of parents"),
         ):

@@ -92,7 +92,7 @@ def parse_message(record: Mapping[str, Any]) -> Message:
     kind = str(record.get("role") or record.get("type") or "user")
     role = _ROLES.get(kind.lower(), kind)
     if (
-        record.get("type") in _CALLS | _RESULTS | {"reasoning"} and "role" not in record
+        _read_type(record) in _CALLS | _RESULTS | {"reasoning"} and "role" not in record
     ):  # an item of Responses
         part = part_of(record)
         role = "tool" if part["type"] == "tool_call_response" else "assistant"
@@ -134,29 +134,31 @@ def _read_parts(record: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]
         yield text_part(content)
     more = record.get("additional_kwargs")
     kwargs: Mapping[str, Any] = more if isinstance(more, Mapping) else {}
-    if isinstance(content, list):
-        seen = {part_of(each)["id"] for each in content if _is_call(each)}
-    else:
-        seen = set()
-    for each in (
-        decode_field(record.get("tool_calls")) or decode_field(kwargs.get("tool_calls")) or ()
-    ):
+    parts = map(part_of, filter(_is_call, content)) if isinstance(content, list) else ()
+    seen = {str(part.get("id")) for part in parts}
+    calls = decode_field(record.get("tool_calls")) or decode_field(kwargs.get("tool_calls"))
+    for each in calls if isinstance(calls, list) else ():
         if isinstance(each, Mapping) and (call := tool_call_of(each))["id"] not in seen:
             yield call
     if isinstance(old := record.get("function_call") or kwargs.get("function_call"), Mapping):
         yield tool_call_of(old)
 
 
+def _read_type(value: Mapping[str, Any]) -> str:
+    kind = value.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
 def _has_results(content: Any) -> bool:
     return isinstance(content, list) and any(
-        isinstance(each, Mapping) and (each.get("type") in _RESULTS or "functionResponse" in each)
+        isinstance(each, Mapping) and (_read_type(each) in _RESULTS or "functionResponse" in each)
         for each in content
     )
 
 
 def _is_call(part: Any) -> bool:
     return isinstance(part, Mapping) and (
-        part.get("type") in _CALLS or "toolUse" in part or "functionCall" in part
+        _read_type(part) in _CALLS or "toolUse" in part or "functionCall" in part
     )
 
 

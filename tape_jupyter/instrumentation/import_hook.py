@@ -134,6 +134,7 @@ _TAPS = {
     "ipykernel.iostream": "tools.output",
     "IPython.core.displaypub": "tools.output",
     "langgraph.config": "tools.output",
+    "langgraph.pregel._messages": "tools.output",
     "workflows.context.context": "tools.output",
     "langchain_core.callbacks.manager": "tools.output",
     "botocore.session": "credentials",

@@ -131,6 +131,7 @@ class CellRunner:
         self.refusal: BaseException | None = None
         self.broken: TapeUsageError | None = None
         self.reports: list[CellReport] = []
+        self._paths: dict[str, Path | None] = {}  # by cell, of its newest run
         self.summarises = True  # below each taped cell, for people
         self.planned: Callable[[], PlannedCell | None] = _plan_nothing
         self._open: Open | None = None
@@ -140,6 +141,7 @@ class CellRunner:
         self._has_cassette = False
         self._transformed = ""
         self.steps: StepHooks | None = None
+        self.load_steps: Callable[[], StepHooks | None] = _load_nothing
         self._undo_tracebacks: Callable[[], None] = do_nothing
         self.taker = standby.taker if standby is not None else LineTaker(shell)
         self.gate = CellGate(self)
@@ -362,8 +364,8 @@ class CellRunner:
     ) -> Open:
         mode, options, notes = self._resolve_mode(command)
         stepped = None
-        if mode == "step" and self.steps is not None:
-            stepped = self.steps.prepare(command)
+        if mode == "step" and (steps := self.steps or self.load_steps()) is not None:
+            stepped = steps.prepare(command)
             mode, options = stepped.mode, stepped.options
         unnamed = command.name is None and mode != "live"
         notebook = self.notebook(raw) if unnamed else self.notebook_or_none(raw)
@@ -427,6 +429,8 @@ class CellRunner:
         self.lend_keys()
         report.notes.extend(opened.notes)
         self.reports.append(_strip_tracebacks(report))
+        if opened.cell.request.cell_id:
+            self._paths[opened.cell.request.cell_id] = report.path
         error = self._find_result_error(result)
         if report.misses and result is not None and result.success:
             error = report.misses[0]
@@ -434,6 +438,14 @@ class CellRunner:
         if self.summarises and (opened.explicit or cell_summary.worth_showing(report)):
             request = opened.cell.request
             cell_summary.show_summary(report, error, request.notebook, request.count)
+
+    def list_cells_of(self, path: Path) -> list[str]:
+        """The ids of the cells whose newest taped run was on this cassette or take."""
+        return [
+            cell
+            for cell, used in self._paths.items()
+            if used is not None and used.absolute() == path.absolute()
+        ]
 
     def _find_result_error(self, result: Any) -> BaseException | None:
         if result is None:
@@ -497,6 +509,10 @@ def _strip_tracebacks(report: CellReport) -> CellReport:
     return replace(
         report, misses=[type(miss)(*miss.args) for miss in report.misses], on_tape=lambda: None
     )
+
+
+def _load_nothing() -> None:
+    """Nobody steps cells here."""
 
 
 def _plan_nothing() -> None:

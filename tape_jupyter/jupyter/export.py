@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell
 from tape_jupyter.errors import NotExported, TapeError
 from tape_jupyter.jupyter import long_command
@@ -43,7 +44,10 @@ def export_text(result: Mapping[str, Any], notebook: Path) -> str:
         else "every cell replayed as saved"
     )
     lines = [
-        f"{result['path']}: {result['bytes']:,} bytes, {result['cells']} cells, {result['calls']} calls",
+        (
+            f"{result['path']}: {format_count(result['bytes'], 'byte')}, "
+            f"{format_count(result['cells'], 'cell')}, {format_count(result['calls'], 'call')}"
+        ),
         f"  sha256 {result['sha256']}",
         f"  {notebook.name} as last saved; {outcome}, in a fresh kernel; {'; '.join(result['guards'])}",
         *(

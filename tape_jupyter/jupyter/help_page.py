@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tape_jupyter.session.options import LINE_OPTIONS
 
 Lines = tuple[tuple[str, str], ...]
@@ -38,7 +40,10 @@ CHANGE: Lines = (
         "again: --fresh, --cells 3,5, --on-divergence, --adopt, --cancel",
     ),
     ("%tape takes ...", "list; rename A B, default A, undo A, keep A, discard A, promote A"),
-    ("%tape prune [NAME]", "drop recordings that newer ones replaced; --dry-run lists them"),
+    (
+        "%tape prune [NAME]",
+        "drop recordings that newer ones replaced; or go --back-to RUN",
+    ),
 )
 SHARE: Lines = (
     ("%tape export [PATH]", "the session as one file, checked by a replay; --redact masks secrets"),
@@ -59,6 +64,89 @@ PARTS: tuple[tuple[str, Lines], ...] = (
     ("Share", SHARE),
     ("Options of %%tape, and of the modes of %tape", OPTIONS),
 )
+
+
+TERMINAL = (
+    "demo", "resend", "merge", "import", "rows", "sample", "try", "bisect", "open", "doctor", "completion",
+)  # fmt: skip
+"""Commands of `tape` that `%tape` does not have."""
+NAME: Lines = (("NAME", "a cassette of this notebook; without it the last one used, else main"),)
+TAKE: Lines = (("TAKE", "a take; without it the default one, else the newest"),)
+DETAILS: Mapping[str, Lines] = {
+    **dict.fromkeys(("calls", "show", "gaps", "view", "frame"), NAME),
+    "prune": (
+        *NAME,
+        ("--dry-run", "only list what would be dropped"),
+        (
+            "--back-to RUN",
+            "drop what replaced this run instead (%tape show lists them): it is replayed again",
+        ),
+    ),
+    "override": (
+        ("CALL", "its id in %tape calls, as 78a670b1"),
+        ("--text TEXT", "replace the reply's first text"),
+        ("--message JSON", "what to change in the assembled message"),
+        ("--value JSON", "what a tool returns"),
+        ("--fault NAME", "rate_limit, overloaded, server_error, reset, timeout or truncated"),
+        ("--reply BODY", "the whole body; --status NUMBER goes with it"),
+        ("--take NAME", "the take that it is written to; by default a new one"),
+        ("--of TAKE", "change the reply as it is in that take"),
+    ),
+    "plan": TAKE,
+    "rerun": (
+        *TAKE,
+        (
+            "--on-divergence WHAT",
+            "where a request has changed: stop (asks), live, stale (the recorded reply), skip (the cell)",
+        ),
+        ("--write TEXT", "the reply to the changed request at which it stands"),
+        ("--pace WHEN", "instant, order or recorded: when replies are handed on"),
+        ("--cells 3,5", "these cells only"),
+        ("--fresh", "all cells, in a fresh process"),
+        ("--adopt", "take the variables of a --fresh run over"),
+        ("--cancel", "give up a re-run that stands at a changed request"),
+    ),
+    "takes": (
+        ("rename A B", "another name; never over another take"),
+        ("default A", "A is replayed where no take is named"),
+        ("discard A", "put its file aside"),
+        ("undo A", "take back its last change, or bring back what was put aside"),
+        ("keep A", "name the file that it lies in"),
+        (
+            "promote A",
+            "of `tape resend`: its new answers stand in the place of the calls they belong to",
+        ),
+        ("diff A B", "how they answer differently"),
+    ),
+    "set": (
+        ("user_id=ada", "stamped on every call of the runs to come; so is any other KEY=VALUE"),
+        ("redact=REGEX", "what matches is masked before it is written"),
+        ("adopt=OLD.tapes", "this notebook takes over the cassettes of the one that it was"),
+    ),
+    "why": (
+        ("--good A --bad B --check EXPR", "the options of a terminal's tape why: !tape why --help"),
+    ),
+    "export": (
+        ("PATH, --redact, ...", "the options of a terminal's tape export: !tape export --help"),
+    ),
+    **dict.fromkeys(("record", "replay", "once", "new_episodes"), OPTIONS),
+}
+"""Of a word, what may follow it."""
+
+
+def word_help(word: str) -> str:
+    """What `%tape WORD --help` prints: how it is typed, what it does, what may follow it."""
+    known = [
+        (command, text)
+        for _, lines in PARTS
+        for command, text in lines
+        if command.split()[1:2] == [word]
+    ]
+    parts = ["\n".join(f"{command}\n  {text}" for command, text in known)]
+    if details := DETAILS.get(word):
+        width = max(len(option) for option, _ in details)
+        parts.append("\n".join(f"  {option:{width}}  {text}" for option, text in details))
+    return "\n\n".join([*filter(None, parts), "All of it: %tape help"])
 
 
 def help_text() -> str:

@@ -44,6 +44,7 @@ class LongCommand:
         self._folder = folder
         self._line = [
             sys.executable,
+            "-P",  # the notebook's folder may hold a queue.py
             "-m",
             "tape_jupyter",
             command,

@@ -6,52 +6,26 @@ Nothing a person types is expanded ({var} and $var stay as they are), nothing is
 from __future__ import annotations
 
 import os
-import re
-import shlex
-import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from tape_jupyter.cassette import adoption, paths, prune
-from tape_jupyter.cassette.takes import files
-from tape_jupyter.commands import override
-from tape_jupyter.commands import takes as commands_takes
-from tape_jupyter.errors import (
-    BundleError,
-    CassetteError,
-    NotebookUnknown,
-    TapeError,
-    TapeUsageError,
-)
-from tape_jupyter.jupyter import export, help_page, labextension
-from tape_jupyter.jupyter.cell_runner import CellRunner
-from tape_jupyter.jupyter.long_command import LongCommand
-from tape_jupyter.jupyter.rerun import command as rerun_command
-from tape_jupyter.jupyter.rerun import rerunner
+from tape_jupyter.errors import TapeError, TapeUsageError
+from tape_jupyter.jupyter import labextension
+from tape_jupyter.jupyter.cell_runner import CellRunner, StepHooks
+from tape_jupyter.jupyter.rerun import cell_watch
 from tape_jupyter.jupyter.standby import install_front_ends
-from tape_jupyter.jupyter.step import command as step_command
 from tape_jupyter.jupyter.tracebacks import short_traceback
-from tape_jupyter.reports import gaps, gaps_html, listing
-from tape_jupyter.reports.cell_summary import MARK
 from tape_jupyter.session import session
-from tape_jupyter.session.options import (
-    HELP,
-    LINE_MODES,
-    LINE_OPTIONS,
-    SESSION_MODES,
-    Word,
-    did_you_mean,
-    parse_line,
-)
+from tape_jupyter.session.options import SESSION_MODES, Word, asks_for_help, parse_line
 from tape_jupyter.session.wakers import wake
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from tape_jupyter.cassette.cassette import Cassette
+    from tape_jupyter.jupyter.line_commands import LineCommands
     from tape_jupyter.jupyter.standby import Standby
 
 
@@ -78,7 +52,7 @@ class TapeMagics(Magics):
         """
         subcommand, _, rest = line.strip().partition(" ")
         if subcommand == "override":
-            with_short_errors(lambda text: self._override_call(text, cell), rest)
+            with_short_errors(lambda text: self._load_commands().override_call(text, cell), rest)
         else:
             with_short_errors(self._refuse_line, line)
 
@@ -90,199 +64,20 @@ class TapeMagics(Magics):
         )
 
     def _answer_line(self, line: str) -> Any:
-        """What a magic gives: `%tape view` a widget, `%tape frame` a frame, the others nothing."""
         subcommand, _, rest = line.strip().partition(" ")
-        if subcommand in SESSION_MODES:
+        if subcommand in SESSION_MODES and not asks_for_help(rest):
             return self._set_mode(parse_line(line, SESSION_MODES))
-        subcommand = subcommand or "status"
-        if subcommand not in self.words:
-            known = (*SESSION_MODES, *self.words)
-            raise TapeUsageError(
-                f"%tape {subcommand[:80]!r} is unknown{did_you_mean(subcommand, known) or '.'} {HELP}"
-            )
-        return self.words[subcommand](self, rest.strip())
+        return self._load_commands().answer(subcommand or "status", rest.strip())
+
+    def _load_commands(self) -> LineCommands:
+        from tape_jupyter.jupyter.line_commands import LineCommands
+
+        return LineCommands(self.cells.shell, self.cells)
 
     def _set_mode(self, command: Word) -> None:
         message = self.cells.set_session(command)
-        print_answer(message or f"tape {command.mode}: {MEANING[command.mode]}")
+        print(message or f"tape {command.mode}: {MEANING[command.mode]}")  # noqa: T201 - the answer
 
-    def _print_help(self, _: str) -> None:
-        print_answer(help_page.help_text())
-
-    def _print_status(self, _: str) -> None:
-        print_answer(status(self.cells))
-
-    def _print_calls(self, name: str) -> None:
-        print_answer(listing.calls_text(self._open_cassette(name)))
-
-    def _print_runs(self, name: str) -> None:
-        print_answer("\n".join(listing.runs_text(self._open_cassette(name))))
-
-    def _show_gaps(self, name: str) -> None:
-        gaps_html.show_gaps(gaps.report([self._open_cassette(name)]))
-
-    def _open_view(self, name: str) -> Any:
-        from tape_jupyter.jupyter.widget import view
-
-        return view(self.cells, name)
-
-    def _build_frame(self, name: str) -> Any:
-        return self._open_cassette(name).frame()
-
-    def _act_on_takes(self, line: str) -> None:
-        used, arguments = files.cassette_of(self._find_cassette_path("")), shlex.split(line)
-        cassettes = paths.cassettes_beside(used)
-        root = commands_takes.choose_cassette(cassettes, arguments)
-        if arguments:
-            message = commands_takes.act(root, arguments)[0]
-            return print_answer(message if root == used else f"{root.name}: {message}")
-        return print_answer(
-            "\n".join(
-                map(
-                    commands_takes.takes_text,
-                    [each for each in cassettes if files.list_take_files(each)] or [used],
-                )
-            )
-        )
-
-    def _prune_cassette(self, line: str) -> None:
-        arguments = shlex.split(line)
-        dry, names = (
-            "--dry-run" in arguments,
-            [argument for argument in arguments if argument != "--dry-run"],
-        )
-        if len(names) > 1 or any(argument.startswith("-") for argument in names):
-            raise TapeUsageError("%tape prune [NAME] [--dry-run]")
-        root = files.cassette_of(self._find_cassette_path("".join(names)))
-        print_answer(prune.prune_cassette(root, dry=dry).text(root, dry=dry))
-
-    def _override_call(self, line: str, body: str = "") -> None:
-        parsed = override.parse_override(line)
-        root = override.holding(
-            paths.cassettes_beside(files.cassette_of(self._find_cassette_path(""))), parsed
-        )
-        print_answer(override.write_override(root, parsed, body.rstrip("\n")).text())
-
-    def _print_plan(self, line: str) -> None:
-        print_answer(
-            rerun_command.print_plan(
-                self.cells, files.cassette_of(self._find_cassette_path("")), line
-            )
-        )
-
-    def _control_rerun(self, line: str) -> None:
-        rerun_command.run_rerun(
-            self.cells, files.cassette_of(self._find_cassette_path("")), line, print_answer
-        )
-
-    def _export_bundle(self, line: str) -> None:
-        """In a headless run there is nothing to export yet, and a replay writes no bundle."""
-        if self.cells.deck.forced:
-            show_text("%tape export: not in a headless run; when it is saved: tape export NB")
-            return
-        arguments, progress = shlex.split(line), Telling(self.shell)
-        notebook = self.cells.notebook()
-        progress.end(
-            export.export_text(export.Export(notebook, arguments).run(progress.step), notebook)
-        )
-
-    def _search_cause(self, line: str) -> None:
-        """Of the notebook as it is saved, in a process of its own."""
-        if self.cells.deck.forced:
-            show_text("%tape why: not in a headless run")
-            return
-        notebook, progress = self.cells.notebook(), Telling(self.shell, "tape why")
-        command = LongCommand("why", str(notebook), *shlex.split(line), folder=notebook.parent)
-        progress.end(str(command.run(progress.step)["text"]))
-
-    def _verify_bundle(self, line: str) -> None:
-        from tape_jupyter.bundle import verify
-
-        if self.cells.deck.forced:
-            show_text("%tape verify: not in a headless run")
-            return
-        arguments = shlex.split(line)
-        if len(arguments) != 1:
-            raise TapeUsageError(
-                "usage: %tape verify FILE (a bundle: churn.tape.zip, a folder or a URL)"
-            )
-        verdict = verify.verify_bundle(arguments[0])
-        show_text(
-            "\n".join([verdict.place, *(f"  {mark:5} {text}" for mark, text in verdict.lines())])
-        )
-        if not verdict.good:
-            raise BundleError(verdict.problems[0], place=verdict.place)
-
-    def _compare_takes(self, line: str) -> None:
-        self._act_on_takes(f"diff {line}")
-
-    def _set_options(self, line: str) -> None:
-        if masks := re.match(
-            r"redact(?:\.[\w-]+)?=", line
-        ):  # a pattern's backslashes and quotes are its own
-            line = shlex.quote(masks[0] + unquoted(line.removeprefix(masks[0])))
-        for pair in shlex.split(line) or [""]:
-            key, is_pair, value = pair.partition("=")
-            if not is_pair:
-                raise TapeUsageError("usage: %tape set KEY=VALUE")
-            self._set_option(key, value)
-
-    def _set_option(self, key: str, value: str) -> None:
-        if key == "adopt":
-            folder = adoption.adopt_cassettes(self.cells.notebook(), value)
-            print_answer(f"tape: {folder.name} now holds the cassettes of {value}")
-        else:
-            self.cells.deck.set(key, value)
-            masks = key.partition(".")[0] == "redact"
-            print_answer(
-                f"tape: what matches {value} is masked"
-                if masks
-                else f"tape: {key}={value} on every run"
-            )
-
-    def _open_cassette(self, name: str) -> Cassette:
-        from tape_jupyter.cassette.cassette import Cassette
-
-        path = self._find_cassette_path(name)
-        if not path.exists():
-            raise CassetteError(
-                f"there is no such cassette; there are: {known_names(self.cells)}", path=str(path)
-            )
-        return Cassette.open(path)
-
-    def _find_cassette_path(self, name: str) -> Path:
-        """The named cassette; without a name the last one used, else the notebook's main one."""
-        used = next(
-            (report.path for report in reversed(self.cells.reports) if there(report.path)), None
-        )
-        if not name and used is not None:
-            return used
-        return self.cells.cassette_path(name)
-
-    words: ClassVar[Mapping[str, Callable[[TapeMagics, str], Any]]] = {
-        "status": _print_status,
-        "calls": _print_calls,
-        "show": _print_runs,
-        "gaps": _show_gaps,
-        "view": _open_view,
-        "frame": _build_frame,
-        "plan": _print_plan,
-        "rerun": _control_rerun,
-        "override": _override_call,
-        "takes": _act_on_takes,
-        "diff": _compare_takes,
-        "why": _search_cause,
-        "export": _export_bundle,
-        "verify": _verify_bundle,
-        "prune": _prune_cassette,
-        "set": _set_options,
-        "help": _print_help,
-    }
-    """What stands behind `%tape`, besides the modes: completed and corrected in this order."""
-
-
-ASKS = tuple(word for word in TapeMagics.words if word != "help")
-"""The words that `%tape help` and the documentation explain."""
 
 MEANING = {
     "record": "every following cell goes live and is recorded",
@@ -292,50 +87,6 @@ MEANING = {
     "live": "every following cell goes live and is shown, but not recorded",
     "off": "cells are neither recorded nor replayed",
 }
-
-
-def there(path: Path | None) -> bool:
-    return path is not None and path.exists()
-
-
-def unquoted(text: str) -> str:
-    """A text without the pair of quotes around it."""
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
-
-
-def print_answer(text: str) -> None:
-    print(text)  # noqa: T201 - the answer to a magic
-
-
-def show_text(text: str, name: str = "", *, again: bool = False) -> None:
-    """Display what the tape says of itself; `again` puts it in the place of what `name` showed."""
-    from IPython.display import publish_display_data
-
-    transient = {"display_id": name} if name else None
-    publish_display_data({"text/plain": text}, metadata=MARK, transient=transient, update=again)  # type: ignore[no-untyped-call]
-
-
-class Telling:
-    """How a long work gets on, in one place below the cell; in a terminal only its end is told."""
-
-    def __init__(self, shell: Any, command: str = "tape export") -> None:
-        self._command = command
-        self._live, self._name, self._again = (
-            hasattr(shell, "kernel"),
-            f"tape-{time.monotonic_ns()}",
-            False,
-        )
-
-    def step(self, what: str, done: int, total: int) -> None:
-        if self._live:
-            self._show_text(export.step(what, done, total, self._command))
-
-    def end(self, text: str) -> None:
-        self._show_text(text)
-
-    def _show_text(self, text: str) -> None:
-        show_text(text, self._name, again=self._again)
-        self._again = self._live
 
 
 def with_short_errors(what: Callable[[str], Any], line: str) -> Any:
@@ -348,46 +99,6 @@ def with_short_errors(what: Callable[[str], Any], line: str) -> Any:
         raise
 
 
-def status(cells: CellRunner) -> str:
-    """Mode, notebook, cassettes and this kernel's doings, a line each."""
-    reports = cells.reports
-    lines = {
-        "mode": cells.deck.session_mode + (" (TAPE_MODE)" if cells.deck.forced else ""),
-        "notebook": where(cells),
-        "cassettes": known_names(cells),
-        "taped cells": str(len(reports)),
-        "calls": str(sum(len(report.calls) for report in reports)),
-        "refused": str(sum(len(report.misses) for report in reports)),
-    }
-    return "\n".join(f"{key + ':':13} {value}" for key, value in lines.items())
-
-
-def where(cells: CellRunner) -> str:
-    try:
-        return str(cells.notebook())
-    except NotebookUnknown as error:
-        return f"unknown ({error})"
-
-
-def known_names(cells: CellRunner) -> str:
-    return ", ".join(cassette_names_here(cells)) or "none"
-
-
-def cassette_names_here(cells: CellRunner) -> list[str]:
-    """Names of the cassettes that `%%tape replay NAME` could use here."""
-    return cells.cassette_names()
-
-
-def complete(cells: CellRunner, line: str) -> list[str]:
-    """Words that can stand at the end of a `%tape` or `%%tape` line."""
-    magic, *arguments = line.split(" ")
-    if len(arguments) <= 1:
-        return list(LINE_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
-    if len(arguments) == 2:
-        return cassette_names_here(cells)
-    return [option.flag for option in LINE_OPTIONS]
-
-
 def load_magics(shell: InteractiveShell, standby: Standby | None = None) -> CellRunner:
     """Hook into a shell (once), and set the mode that TAPE_MODE asks for. `standby`: what was loaded
     until now. Raises TapeUsageError if TAPE_MODE is no mode.
@@ -397,8 +108,8 @@ def load_magics(shell: InteractiveShell, standby: Standby | None = None) -> Cell
         cells = CellRunner(shell, session.get(), standby)
         cells.install()
         shell.register_magics(TapeMagics(shell, cells))
-        rerunner.rerunner_of(cells)
-        step_command.steps_of(cells)
+        cell_watch.watch_of(cells)
+        cells.load_steps = lambda: _load_steps(cells)
         if standby is None:
             install_front_ends(shell, cells.ladder, lambda: cells)
     with_short_errors(cells.force, os.environ.get("TAPE_MODE", ""))
@@ -431,11 +142,26 @@ def _unload_extension(shell: InteractiveShell) -> None:
     cells.deck.set_session("off")
     labextension.stop_lab(shell)
     cells.uninstall()
-    rerunner.forget_rerunner(cells)
-    step_command.forget_steps(cells)
+    _forget_late_parts(cells)
+    cell_watch.forget_watch(cells)
     del shell.magics_manager.registry["TapeMagics"]
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("tape", None)
+
+
+def _load_steps(cells: CellRunner) -> StepHooks:
+    """Imported late: most cells are never stepped."""
+    from tape_jupyter.jupyter.step.command import steps_of
+
+    return steps_of(cells)
+
+
+def _forget_late_parts(cells: CellRunner) -> None:
+    """Of what was imported when it was asked for, what knows these cells."""
+    if (step_command := sys.modules.get("tape_jupyter.jupyter.step.command")) is not None:
+        step_command.forget_steps(cells)
+    if (rerunner := sys.modules.get("tape_jupyter.jupyter.rerun.rerunner")) is not None:
+        rerunner.forget_rerunner(cells)
 
 
 def loaded(shell: InteractiveShell) -> CellRunner | None:

@@ -19,6 +19,7 @@ from IPython.core.error import InputRejected
 from IPython.core.magic import no_var_expand
 
 from tape_jupyter.cassette import paths
+from tape_jupyter.core.collector import paused_collector
 from tape_jupyter.core.real_clock import genuine
 from tape_jupyter.dataflow.identity import is_shells
 from tape_jupyter.dataflow.tracing.noted_cells import NotedCells, does_more_than_load
@@ -78,7 +79,7 @@ def install_front_ends(
     """
 
     def complete_line(_: Any, event: Any) -> list[str]:
-        from tape_jupyter.jupyter.magics import complete
+        from tape_jupyter.jupyter.line_commands import complete
 
         return complete(cells(), event.line)
 
@@ -140,7 +141,7 @@ class Standby:
         """
         with self._lock:
             if self._cells is None:
-                with genuine():
+                with genuine(), paused_collector():
                     from tape_jupyter.jupyter.magics import load_magics
                 self._loads = True
                 self._unhook()

@@ -2,15 +2,21 @@
 network.
 
 genai-prices takes 120 ms to import where pydantic is in already, 300 ms where not: it is imported
-with the first priced call, and never for one that told no usage.
+while the first model answers, and never for calls that told no usage.
+
+Up to a model's first step a price is in proportion to its tokens: it is looked up once for a model
+and an hour, and multiplied for each call; above that, each call is looked up.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+import os
+from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache, lru_cache
 
-from tape_jupyter.providers.types import Facts
+from tape_jupyter.core.unlisted_thread import run_unlisted
+from tape_jupyter.providers.types import Facts, Usage
 
 # Who sends the bill, in genai-prices' words where they differ from ours. A provider not in its
 # table has no price.
@@ -23,26 +29,85 @@ BILLED_AS = {
 FREE = frozenset({"ollama"})
 
 
+_HOUR = 3600
+_MANY, _FEW = 100_000, 1_000  # tokens: providers begin to charge more from 128,000 on, or later
+_KINDS = (Usage(1, 0), Usage(0, 1), Usage(1, 0, 1, 0), Usage(1, 0, 0, 1))
+"""One token of plain input, output, cached input, input that is written to a cache."""
+
+
 def call_cost(facts: Facts, at: datetime | None = None) -> Decimal | None:
     """US dollars, or None when model, usage or price are not known.
 
     `at` is when the call was made (prices change); now when None. The answered model goes before
     the one asked for.
     """
-    if facts.usage is None or not (facts.answered or facts.model) or facts.provider in FREE:
+    usage = facts.usage
+    if usage is None or not (facts.answered or facts.model) or facts.provider in FREE:
         return None
-    from genai_prices import Usage, calc_price
+    names = facts.provider, facts.answered, facts.model
+    plain = usage.input - usage.cached - usage.written
+    counts = (plain, usage.output, usage.cached, usage.written)
+    if min(counts) < 0 or not 0 < usage.input + usage.output <= _MANY:
+        return _look_up(*names, usage, at)
+    hour = int((at or datetime.now(UTC)).timestamp() // _HOUR)
+    rates = [_find_rate(*names, kind, hour) if counts[kind] else None for kind in range(4)]
+    if any(count and rate is None for count, rate in zip(counts, rates, strict=True)):
+        return _look_up(*names, usage, at)
+    parts = (count * rate for count, rate in zip(counts, rates, strict=True) if rate is not None)
+    return sum(parts, start=Decimal())
 
-    usage = Usage(
-        input_tokens=facts.usage.input,
-        output_tokens=facts.usage.output,
-        cache_read_tokens=facts.usage.cached,
-        cache_write_tokens=facts.usage.written,
+
+def load_table() -> None:
+    """Import the table of prices, which takes a while, before somebody waits for it."""
+    _look_up("anthropic", "claude", "claude", Usage(1, 1), None)
+
+
+@cache
+def load_table_meanwhile() -> None:
+    """The same beside what comes next, once: while a model answers. A fork waits for its end, since
+    a child has no thread that would give back the lock of a module.
+    """
+    wait_for_end = run_unlisted(load_table)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=wait_for_end)
+
+
+@lru_cache(maxsize=4096)
+def _find_rate(provider: str, answered: str, model: str, kind: int, hour: int) -> Decimal | None:
+    """US dollars for a token of `_KINDS[kind]` in that hour since the epoch; None where it has no
+    price, or one that is not in proportion.
+    """
+    one = _KINDS[kind]
+    at = datetime.fromtimestamp(hour * _HOUR, UTC)
+    few, many = (
+        _look_up(provider, answered, model, _multiply(one, times), at) for times in (_FEW, _MANY)
     )
-    billed = BILLED_AS.get(facts.provider, facts.provider)
-    for model in filter(None, dict.fromkeys((facts.answered, facts.model))):
+    if few is None or many is None or few * (_MANY // _FEW) != many:
+        return None
+    return many / _MANY
+
+
+def _multiply(usage: Usage, times: int) -> Usage:
+    return Usage(*(count * times for count in usage))
+
+
+def _look_up(
+    provider: str, answered: str, model: str, usage: Usage, at: datetime | None
+) -> Decimal | None:
+    """What the table says of these counts together."""
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price
+
+    priced = PricedUsage(
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        cache_read_tokens=usage.cached,
+        cache_write_tokens=usage.written,
+    )
+    billed = BILLED_AS.get(provider, provider)
+    for name in filter(None, dict.fromkeys((answered, model))):
         try:
-            price = calc_price(usage, model, provider_id=billed, genai_request_timestamp=at)
+            price = calc_price(priced, name, provider_id=billed, genai_request_timestamp=at)
         except (
             LookupError,
             ValueError,

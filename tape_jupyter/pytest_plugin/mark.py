@@ -25,10 +25,11 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.paths import SUFFIX
 from tape_jupyter.core.context import ORIGIN
+from tape_jupyter.core.plain_text import did_you_mean
 from tape_jupyter.errors import TapeError, TapeRefusal, TapeUsageError
 from tape_jupyter.session import api
 from tape_jupyter.session.cell import CellReport, TapedCell, current_task
-from tape_jupyter.session.options import CELL_MODES, did_you_mean
+from tape_jupyter.session.options import CELL_MODES
 
 if TYPE_CHECKING:
     from tape_jupyter.testing import Span
@@ -102,6 +103,8 @@ class Taped:
         self.undo()
         self._block.end(self._error)
         self.report = self._block.report
+        if self.report is not None and self.report.lost and self._error is None:
+            pytest.fail(str(api.build_loss_error(self.report)), pytrace=False)
         self.passed()
 
     @contextmanager

@@ -244,7 +244,7 @@ def _format_counts(report: CellReport) -> list[str]:
     names = Counter(row.name or row.kind for row in calls).most_common()
     # as in a bill
     listed = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in names[:4])  # noqa: RUF001
-    more = f", {len(names) - 4} more names" if len(names) > 4 else ""
+    more = f", {format_count(len(names) - 4, 'more name')}" if len(names) > 4 else ""
     failed = sum(1 for row in calls if row.error)
     made = _read_tape(report) if failed else None
     retried = count_retries(made.entries) if made is not None else 0

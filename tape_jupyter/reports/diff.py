@@ -17,6 +17,7 @@ from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.cassette.records import response_section
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.core.call import Reply, Value
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, count_items, ignore_progress
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.secrets.registry import Secrets
@@ -136,7 +137,7 @@ def changed_lines(entry: Entry, other: Entry) -> list[str]:
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))[
         2:
     ]
-    more = [f"... {len(lines) - LINES} more lines"] if len(lines) > LINES else []
+    more = [f"... {format_count(len(lines) - LINES, 'more line')}"] if len(lines) > LINES else []
     return [*lines[:LINES], *more]
 
 

@@ -21,6 +21,7 @@ from typing import Literal
 
 from tape_jupyter import __version__
 from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import CassetteError
 
 Grade = Literal["ok", "note", "wrong"]
@@ -161,7 +162,7 @@ def extension() -> DoctorLine:
     )
     with tempfile.TemporaryDirectory() as folder:
         completed = subprocess.run(  # noqa: S603 - our own code, our own interpreter
-            [sys.executable, "-c", code],
+            [sys.executable, "-P", "-c", code],
             capture_output=True,
             text=True,
             check=False,
@@ -211,7 +212,7 @@ def check_locks(folder: Path) -> DoctorLine:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".tape-doctor-") as file:
             portalocker.lock(file, portalocker.LockFlags.EXCLUSIVE)
             completed = subprocess.run(  # noqa: S603
-                [sys.executable, "-c", other, file.name],
+                [sys.executable, "-P", "-c", other, file.name],
                 capture_output=True,
                 check=False,
                 timeout=60,
@@ -236,17 +237,26 @@ def cassette(path: Path) -> DoctorLine:
         edited = [entry.id for entry in tape.edited()]
     except CassetteError as error:
         return DoctorLine(path.name, "wrong", str(error))
-    notes = [f"{len(tape.runs)} runs, {len(tape.calls)} calls, {path.stat().st_size:,} bytes"]
+    notes = [
+        ", ".join(
+            (
+                format_count(len(tape.runs), "run"),
+                format_count(len(tape.calls), "call"),
+                format_count(path.stat().st_size, "byte"),
+            )
+        )
+    ]
     if tape.notes:
         notes += tape.notes
     if edited:
         notes.append(
-            f"{len(edited)} replies edited by hand ({', '.join(edited[:3])}{', ...' if len(edited) > 3 else ''})"
+            f"{format_count(len(edited), 'reply')} edited by hand "
+            f"({', '.join(edited[:3])}{', ...' if len(edited) > 3 else ''})"
         )
     unended = [str(run["run"]) for run in tape.runs if str(run["run"]) not in tape.ended]
     if unended:
         notes.append(
-            f"{len(unended)} runs without an end (a crash, or still running): their calls replay"
+            f"{format_count(len(unended), 'run')} without an end (a crash, or still running): what it called replays"
         )
     grade: Grade = "note" if len(notes) > 1 else "ok"
     if path.with_name(path.name + ".torn").exists():

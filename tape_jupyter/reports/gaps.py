@@ -262,7 +262,8 @@ def gap_lines(gap_report: Report) -> Iterator[str]:
 def cold_lines(gap_report: Report) -> Iterator[str]:
     if not gap_report.cold:
         return
-    yield f"cold cases ({len(gap_report.cold)} of {len(gap_report.runs)} runs cannot be replayed fully):"
+    runs = format_count(len(gap_report.runs), "run")
+    yield f"cold cases ({len(gap_report.cold)} of {runs} cannot be replayed fully):"
     for case in gap_report.cold:
         yield f"  {case.run}  {case.cassette}"
         yield from (f"      {reason}" for reason in case.reasons)

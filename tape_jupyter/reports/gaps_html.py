@@ -10,6 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from tape_jupyter.audit.nondeterminism import AuditFinding
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.reports import gaps
 from tape_jupyter.reports.gaps import NO_GAPS, Report, RunReport, gaps_headline, name_runs
 
@@ -62,7 +63,7 @@ def gaps_html(gap_report: Report) -> str:
     ]
     if len(gap_report.runs) > MAX_RUNS:
         parts.append(
-            f"<div>and {len(gap_report.runs) - MAX_RUNS:,} more runs: tape gaps --all</div>"
+            f"<div>and {format_count(len(gap_report.runs) - MAX_RUNS, 'more run')}: tape gaps --all</div>"
         )
     style = f"font-size:90%;color:inherit;padding:2px 0 2px 8px;{_LINE}"
     return f'<div class="tape-gaps" style="{style}">{"".join(parts)}</div>'
@@ -112,7 +113,8 @@ def _build_cold(gap_report: Report) -> str:
         return ""
     rows = ((escape(case.run), "<br>".join(map(escape, case.reasons))) for case in gap_report.cold)
     head = (
-        f"<div>{len(gap_report.cold)} of {len(gap_report.runs)} runs cannot be replayed fully</div>"
+        f"<div>{len(gap_report.cold)} of {format_count(len(gap_report.runs), 'run')} "
+        "cannot be replayed fully</div>"
     )
     return head + _build_table(("cold case", "why"), rows) + _build_patterns(gap_report.patterns)
 
@@ -126,7 +128,7 @@ def _build_patterns(patterns: Mapping[str, list[dict[str, object]]]) -> str:
 
 def _build_details(run: RunReport) -> str:
     cell = f" [{run.count}]" if run.count is not None else ""
-    title = f"{run.run}{cell} {run.at} {run.outcome}, {len(run.calls)} calls"
+    title = f"{run.run}{cell} {run.at} {run.outcome}, {format_count(len(run.calls), 'call')}"
     fields = _build_table(
         ("field", "status", "what"), map(_build_field_row, (*run.budget, *run.kit))
     )

@@ -11,6 +11,7 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.reports.cell_summary import COLUMNS, plain_table, summary_rows
@@ -32,10 +33,13 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
         chosen = [each for each in cassette_paths if name in (None, paths.stem(each))]
         if chosen:
             return chosen
+        if path.suffix == ".ipynb" and not (cassette_paths or path.exists()):
+            raise TapeUsageError(f"{path}: there is no such notebook")
+        notebook = path.name if path.suffix == ".ipynb" else "NB"
         have = (
             f"there are: {', '.join(map(paths.stem, cassette_paths))}"
             if cassette_paths
-            else "record one with: tape record NB"
+            else f"record one with: tape record {notebook}"
         )
         raise TapeUsageError(f"{folder}: no cassette {name or 'here'}; {have}")
     if not path.exists():
@@ -74,11 +78,15 @@ def run_records(cassette: Cassette) -> list[dict[str, Any]]:
 
 def runs_text(cassette: Cassette) -> Iterator[str]:
     size = cassette.path.stat().st_size if cassette.path.exists() else 0
-    yield f"{cassette.path}: {len(cassette.runs)} runs, {len(cassette.calls)} calls, {size:,} bytes"
+    yield (
+        f"{cassette.path}: {format_count(len(cassette.runs), 'run')}, "
+        f"{format_count(len(cassette.calls), 'call')}, {format_count(size, 'byte')}"
+    )
     for run in run_records(cassette):
         cell = f"[{run['cell']}]" if run["cell"] is not None else ""
         state = run["outcome"] + ("" if run["replayed"] else ", superseded")
-        yield f"  {run['run']}  {run['at']:24}  {cell:>5}  {run['calls']:>4} calls  {run['mode']}, {state}"
+        calls = format_count(run["calls"], "call")
+        yield f"  {run['run']}  {run['at']:24}  {cell:>5}  {calls:>10}  {run['mode']}, {state}"
         for cold in (*run.get("cold", ()), *([run["error"]] if "error" in run else ())):
             yield f"      {cold}"
     yield from (f"  ! {note}" for note in cassette.notes)
@@ -177,7 +185,7 @@ def _describe_body(of: Request | Reply) -> Any:
     else:
         data, size = of.readable, of.size
     if size and not data:
-        return f"({size:,} bytes beside the cassette)"
+        return f"({format_count(size, 'byte')} beside the cassette)"
     return readable_body(data, of.headers)
 
 
@@ -187,7 +195,7 @@ def readable_body(data: bytes, headers: Headers) -> Any:
     try:
         text = decode_body(data, coding).decode("utf-8")
     except ValueError:
-        return f"({len(data):,} bytes that are not text)"
+        return f"(not text: {format_count(len(data), 'byte')})"
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -29,11 +29,12 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from tape_jupyter.cassette import external_texts, paths
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette, Overridden
 from tape_jupyter.cassette.cell_sources import notebook_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.atomic_write import replacing
+from tape_jupyter.core.parse_limits import ReadBudget
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.reports.static_assets import script
@@ -263,7 +264,7 @@ def _build_head(cassette: Cassette, code: str, side: str) -> Iterator[str]:
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n{_MADE}\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield f"<title>{escape(_format_title(cassette))}</title>\n"
-    yield "<style>html,body,#tape{height:100%;margin:0}</style>\n</head>\n<body>\n"
+    yield "<style>:root{color-scheme:light dark}html,body,#tape{height:100%;margin:0}</style>\n</head>\n<body>\n"
     yield '<div id="tape"></div>\n<noscript>This page draws a recording with the script it holds.</noscript>\n'
 
 
@@ -331,7 +332,7 @@ def _pack_details(spans: Spans, notes: list[str], on_progress: Tell) -> Iterator
     """Details, a block for each BLOCK rows, as long as there is room; what the page is too small
     for is said.
     """
-    left, total, start, budget = MOST_BYTES, len(spans.nodes), 0, external_texts.ExpansionBudget()
+    left, total, start, budget = MOST_BYTES, len(spans.nodes), 0, ReadBudget()
     while start < total:
         nodes = spans.nodes[start : start + BLOCK]
         block = packed_block(
@@ -350,7 +351,7 @@ def _pack_details(spans: Spans, notes: list[str], on_progress: Tell) -> Iterator
         on_progress(start, total)
 
 
-def _build_span(spans: Spans, node: Node, budget: external_texts.ExpansionBudget) -> dict[str, Any]:
+def _build_span(spans: Spans, node: Node, budget: ReadBudget) -> dict[str, Any]:
     call = details.read_call(node.header.entry if node.header is not None else None, budget)
     raw = {side: details.raw_of(call, side, 0, RAW) for side in ("request", "reply")}
     detail = details.span_detail(spans, node, labels.recorded_tags, call)

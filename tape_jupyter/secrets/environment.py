@@ -212,7 +212,7 @@ def _read_text(path: Path) -> str:
 
 
 def _read_netrc_passwords(home: Path) -> Iterator[tuple[str, str]]:
-    for name in (".netrc", "_read_netrc_passwords"):
+    for name in (".netrc", "_netrc"):
         try:
             hosts = netrc.netrc(str(home / name)).hosts
         except (OSError, netrc.NetrcParseError, UnicodeDecodeError):

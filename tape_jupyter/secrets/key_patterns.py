@@ -15,11 +15,13 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import unquote
 
+from tape_jupyter.secrets.needles import Needles, encode_by_character, find_all
+from tape_jupyter.secrets.nested_encodings import FILE_STARTS
 from tape_jupyter.secrets.registry import placeholder, plainly_none
 
 _EXAMPLE = re.compile(
@@ -49,7 +51,8 @@ _STOOD_IN = frozenset(
 class Shape:
     """One kind. Where one of `needles` stands, the pattern is tried `back` characters before it;
     the group `value` is the secret. `before` is what must end where the needle does: the rest of a
-    name.
+    name. `loose` matches at a needle wherever the pattern may match once line ends, quotes and letters
+    beyond ASCII are no longer escaped.
     """
 
     kind: str
@@ -58,25 +61,25 @@ class Shape:
     genuine: Callable[[str], bool]
     back: int = 0
     before: re.Pattern[str] | None = None
+    loose: re.Pattern[str] | None = None
 
-    def find_matches(self, text: str) -> Iterator[re.Match[str]]:
-        for needle in self.needles:
-            at, size = text.find(needle), len(needle)
-            while at >= 0:
-                match = self._match_at(text, at, size)
-                if match is not None:
-                    yield match
-                at = text.find(needle, max(at + 1, match.end() if match else 0))
-
-    def _match_at(self, text: str, at: int, size: int) -> re.Match[str] | None:
+    def match_at(self, text: str, at: int, size: int) -> re.Match[str] | None:
         if not self.back:
             match = self.pattern.match(text, at)
         else:
             match = self.pattern.search(text, max(0, at - self.back), at + _LONGEST)
             match = match if match and match.start() <= at else None
-        if match and self.before and not self.before.search(text, max(0, at - _NAME), at + size):
-            return None
-        return match
+        return match if match and self._is_named(text, at, size) else None
+
+    def may_match_unescaped(self, text: str, at: int, size: int) -> bool:
+        """Whether the pattern may match there once the text's common escapes are taken off."""
+        fits = self.loose is None or self.loose.match(text, at) is not None
+        return fits and self._is_named(text, at, size)
+
+    def _is_named(self, text: str, at: int, size: int) -> bool:
+        if self.before is None:
+            return True
+        return self.before.search(text, max(0, at - _NAME), at + size) is not None
 
 
 _LONGEST, _NAME = 1_000, 60
@@ -95,18 +98,92 @@ class FoundSecret:
         return f"<{self.kind} at {self.start}>"
 
 
-def find_keys(text: str) -> Iterator[FoundSecret]:
-    """Every secret of a known shape. Two shapes may name the same one."""
-    for shape in SHAPES:
-        for match in shape.find_matches(text):
-            value = match["value"]
-            if (
-                value not in _STOOD_IN
-                and shape.genuine(value)
-                and not _is_in_blob(text, match.start("value"))
-            ):
-                yield FoundSecret(shape.kind, *match.span("value"), value)
+Place = tuple[int, str]
+"""Where a needle stands, and the needle."""
+
+
+def find_keys(text: str, places: Iterable[Place] | None = None) -> Iterator[FoundSecret]:
+    """Every secret of a known shape, shape by shape. Two shapes may name the same one. `places`: what
+    find_places gives, where that is at hand.
+    """
+    matches = _find_matches(text, find_places(text) if places is None else places)
+    for number, match in sorted(matches, key=lambda found: found[0]):
+        shape, value = SHAPES[number[0]], match["value"]
+        if (
+            value not in _STOOD_IN
+            and shape.genuine(value)
+            and not _is_in_blob(text, match.start("value"))
+        ):
+            yield FoundSecret(shape.kind, *match.span("value"), value)
     yield from discord(text)
+
+
+def find_places(
+    text: str, data: bytes | None = None, runs: Iterable[tuple[int, int]] = ()
+) -> Iterator[Place]:
+    """Where the needles of the shapes stand, but for those behind which none of their shapes can
+    follow, and where files in base64 begin (FILE_STARTS). `data`: the text by character. `runs`:
+    stretches of letters of base64: into long ones it is not looked, since what stands in a blob is none.
+    """
+    data = encode_by_character(text) if data is None else data
+    loose, last = _build_loose_patterns(), 0
+    pieces = [(start + _AROUND, end - _AROUND) for start, end in runs if end - start > _LONG_RUN]
+    for stop, behind in (*pieces, (len(text), 0)):
+        for at, needle in _find_places_between(text, data, last, stop):
+            if needle not in loose or loose[needle].match(text, at):
+                yield at, needle
+        for needle in FILE_STARTS if behind else ():
+            yield from ((at, needle) for at in find_all(text, needle, stop, behind))
+        last = behind
+
+
+def _find_places_between(text: str, data: bytes, start: int, end: int) -> Iterator[Place]:
+    if end - start == len(text):
+        yield from _build_needles().find_places(text, data)
+    else:
+        for at, needle in _build_needles().find_places(text[start:end], data[start:end]):
+            yield start + at, needle
+
+
+def find_escaped(text: str, places: Iterable[Place]) -> Iterator[tuple[int, int, int]]:
+    """Where escapes of line ends, quotes and letters beyond ASCII may keep a pattern from a match: of
+    each place start, end, and how far behind it the secret may reach.
+    """
+    for at, needle in places:
+        reach = _PEM_REACH if needle == "-----BEGIN" else _LONGEST
+        if _has_sign(text, max(0, at - _NAME), at + reach) and any(
+            SHAPES[number].may_match_unescaped(text, at, len(needle))
+            for number, _ in _SHAPES_OF.get(needle, ())
+        ):
+            yield at, at + len(needle), reach
+    for match in _DOTTED.finditer(text):
+        if _has_sign(text, max(0, match.start() - 40), match.start()):
+            yield (*match.span(), _LONGEST)
+
+
+def _has_sign(text: str, start: int, end: int) -> bool:
+    return any(text.find(sign, start, end) >= 0 for sign in "\\%&")
+
+
+_LONG_RUN, _AROUND = 4096, 300
+"""What leads up to a place or begins there is in the same run where it is so far from both its ends."""
+_PEM_REACH = 21_000
+
+
+def _find_matches(
+    text: str, places: Iterable[Place]
+) -> Iterator[tuple[tuple[int, int], re.Match[str]]]:
+    """Where a pattern matches at one of its needles: the numbers of both, and the match. None
+    begins in another of the same needle.
+    """
+    ends: dict[tuple[int, int], int] = {}
+    for at, needle in places:
+        for number in _SHAPES_OF.get(needle, ()):
+            if at >= ends.get(number, 0):
+                match = SHAPES[number[0]].match_at(text, at, len(needle))
+                if match is not None:
+                    ends[number] = match.end()
+                    yield number, match
 
 
 def _is_in_blob(text: str, at: int) -> bool:
@@ -282,6 +359,10 @@ _PEM = r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_END = r"-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 # What follows a name that a value is given to.
 _GIVEN = r"[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}(?:[rbuf]{1,2}(?=[\"']))?[\"']{0,3}"
+_ESCAPED = r"[\\\s\"'\]>nrtu0-9a-f]"
+"""Letters of quotes and blanks that are escaped, and of none."""
+_AWS_LOOSE = rf"(?i:ecret(?:_?access)?(?:_?key)?)(?:{_ESCAPED}|[=:]){{0,99}}?[A-Za-z0-9/+]{{39}}"
+_URL_LOOSE = r"://[^\s/@\"'<>]{1,2500}@"
 _URL_USER = r"://[^\s/:@\"'<>?#]{0,100}"
 _NAMES = re.compile(
     r"(?i:api_?-?key|(?:secret|access|auth|private|account|subscription|signing)_?-?key|x-auth-token|private-token"
@@ -292,9 +373,11 @@ _NAMES = re.compile(
 
 def _build_shape(
     kind: str, needles: str, pattern: str, genuine: Callable[[str], bool] = random_like, back: int = 0,
-    before: re.Pattern[str] | None = None,
+    before: re.Pattern[str] | None = None, loose: str = "",
 ) -> Shape:  # fmt: skip
-    return Shape(kind, tuple(needles.split()), re.compile(pattern), genuine, back, before)
+    return Shape(
+        kind, tuple(needles.split()), re.compile(pattern), genuine, back, before, re.compile(loose) if loose else None
+    )  # fmt: skip
 
 
 def _build_token(
@@ -305,7 +388,8 @@ def _build_token(
     """
     any_start = "|".join(map(re.escape, starts.split()))
     before, after = (f"(?<!{edge})", f"(?!{edge})") if edge else ("", "")
-    return _build_shape(kind, starts, f"{before}(?P<value>(?:{any_start}){body}){after}", genuine)
+    pattern = f"{before}(?P<value>(?:{any_start}){body}){after}"
+    return _build_shape(kind, starts, pattern, genuine, loose=f"(?:{any_start}){body}")
 
 
 _EDGE = "[A-Za-z0-9]"
@@ -322,12 +406,12 @@ SHAPES: tuple[Shape, ...] = (
     _build_shape(
         "aws-secret-access-key", "ecret ECRET",
         r"(?i:ecret(?:_?access)?(?:_?key)?)[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)?\s{0,8}[\"']?"
-        r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])", mixed,
+        r"(?P<value>[A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])", mixed, loose=_AWS_LOOSE,
     ),
     _build_shape(  # in a path: the slash after it is none of its own
         "aws-secret-access-key", "ecret ECRET",
         r"(?i:ecret(?:_?access)?_?key)[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}[\"']?(?P<value>[A-Za-z0-9/+]{40})(?=/)",
-        mixed,
+        mixed, loose=_AWS_LOOSE,
     ),
     _build_shape(
         "aws-secret-access-key", "AKIA ASIA",
@@ -361,7 +445,8 @@ SHAPES: tuple[Shape, ...] = (
     _build_token("npm-token", "npm_", "[A-Za-z0-9]{36}", _has_checksum),
     _build_token("pypi-token", "pypi-AgE", f"{_W}{{50,}}"),
     _build_token("docker-token", "dckr_pat_ dckr_oat_", f"{_W}{{20,}}"),
-    _build_shape("jwt", "eyJ", rf"(?P<value>eyJ{_W}{{8,}}\.eyJ{_W}{{8,}}\.{_W}{{16,}})", _is_jwt),
+    _build_shape("jwt", "eyJ", rf"(?P<value>eyJ{_W}{{8,}}\.eyJ{_W}{{8,}}\.{_W}{{16,}})", _is_jwt,
+                 loose=rf"eyJ{_W}{{8,}}\.eyJ"),
     _build_shape(
         "private-key", "-----BEGIN",
         rf"(?P<value>{_PEM}(?:(?!-----)[\s\S]){{40,20000}}?{_PEM_END})", _return_true,
@@ -384,9 +469,10 @@ SHAPES: tuple[Shape, ...] = (
     _build_shape("database-url", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,200})@", _is_password, 0, re.compile(
         r"(?i:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|valkey|amqps?|mssql|oracle|clickhouse|snowflake|cockroachdb)"
         r"(?:\+\w{1,20})?://\Z"
-    )),
-    _build_shape("url-password", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,300})@[\w\[]", _is_password),
-    _build_shape("url-token", "://", r"://(?P<value>[A-Za-z0-9_.-]{20,255})@[\w\[]", mixed),
+    ), _URL_LOOSE),
+    _build_shape("url-password", "://", _URL_USER + r":(?P<value>[^\s/@\"'<>]{1,300})@[\w\[]", _is_password,
+                 loose=_URL_LOOSE),
+    _build_shape("url-token", "://", r"://(?P<value>[A-Za-z0-9_.-]{20,255})@[\w\[]", mixed, loose=_URL_LOOSE),
     _build_shape("bearer-header", "earer EARER", r"(?i:earer)[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{20,}=*)", mixed),
     _build_shape(
         "authorization-header", "uthorization UTHORIZATION",
@@ -424,9 +510,41 @@ SHAPES: tuple[Shape, ...] = (
         "assigned-secret", "key Key KEY secret Secret SECRET token Token TOKEN password Password PASSWORD passwd PASSWD"
         " passphrase PASSPHRASE pass PASS",
         rf"(?i:key|secret|token|password|passwd|passphrase|pass){_GIVEN}(?P<value>[\w!#$%&*+./:=?@^~-]{{12,200}})(?![\w(\[])",
-        _is_assigned, 0, _NAMES,
+        _is_assigned, 0, _NAMES, rf"(?i:key|secret|token|password|passwd|passphrase|pass){_ESCAPED}{{0,80}}[=:]",
     ),
 )  # fmt: skip
+
+_SHAPES_OF: dict[str, list[tuple[int, int]]] = {}
+"""Which shapes have a needle: the number of each, and the needle's number in it."""
+for _number, _shape in enumerate(SHAPES):
+    for _at, _needle in enumerate(_shape.needles):
+        _SHAPES_OF.setdefault(_needle, []).append((_number, _at))
+
+
+@lru_cache(maxsize=1)
+def _build_needles() -> Needles:
+    return Needles((*_SHAPES_OF, *FILE_STARTS), dict.fromkeys(NAMES_OF_FIELDS, _GIVES))
+
+
+_ASSIGNED = next(shape for shape in SHAPES if shape.kind == "assigned-secret")
+NAMES_OF_FIELDS = _ASSIGNED.needles
+"""With one of them ends each name of a field that holds a secret, also of those in registry.py."""
+_GIVES = frozenset(b"\"'] \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\xa0?:=\\>")
+"""What follows such a name, if a value is given to it: `?` is any letter beyond latin-1."""
+
+
+@lru_cache(maxsize=1)
+def _build_loose_patterns() -> dict[str, re.Pattern[str]]:
+    """Of each needle what follows it in all of its shapes, where that is one pattern. Of a field's name
+    other things may follow as well.
+    """
+    patterns = {needle: {SHAPES[n].loose for n, _ in _SHAPES_OF[needle]} for needle in _SHAPES_OF}
+    return {
+        needle: pattern
+        for needle, (pattern, *more) in patterns.items()
+        if pattern is not None and not more and needle not in NAMES_OF_FIELDS
+    }
+
 
 _DOTTED = re.compile(rf"\.{_W}{{6}}\.{_W}{{27,38}}(?!{_W})")
 _DISCORD = re.compile(rf"(?<![\w.-])[MNO]{_W}{{22,27}}\Z")

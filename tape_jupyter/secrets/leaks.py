@@ -1,11 +1,13 @@
 """What in a bundle's files is a secret: values that are secret here and now, what looks like a key,
-what people's own patterns find; in any encoding. A leak says where and what kind, never the value.
+what people's own patterns find; in the encodings that nested_encodings.py, passages.py and pdf.py
+open. A leak says where and what kind, never the value.
 """
 
 from __future__ import annotations
 
 import bisect
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +15,17 @@ from pathlib import Path
 
 from tape_jupyter.core.progress import Tell
 from tape_jupyter.secrets import key_patterns, nested_encodings, passages, spellings
+from tape_jupyter.secrets.needles import encode_by_character
 from tape_jupyter.secrets.passages import Passage
-from tape_jupyter.secrets.registry import Secrets, plainly_none
+from tape_jupyter.secrets.registry import Secrets, find_field_name, plainly_none
 
 NAME = "a file's name"
 _KNOWN = "known "
 _BETWEEN = "\n\x1e\n"
 _BLOCK = 65536  # characters that are asked about at once
+_BREAK = re.compile(r"[\s\"'<>]")
+_BEFORE, _BEHIND = 170, 1_100  # characters around a sign that a key, its name and its address take
+_FIELD_NAME, _FIELD_REACH = 24, 10_100
 _CONTEXT = 48  # characters before a stretch of base64 that may say what it is: `AccountKey=`
 
 
@@ -84,9 +90,19 @@ def hunt(
         by_text: dict[str, Passage] = {path: Passage(lambda: NAME, path)}
         for passage in passages.file_passages(path, data):
             by_text.setdefault(passage.text, passage)
-        hits = list(_find_in_passages(path, list(by_text.values()), known))
+        found = _search_passages(list(by_text.values()), known)
+        hits = [Hit(path, passage.place(at), kind, value) for passage, at, kind, value in found]
         yield from hits
-        yield from _find_missed_values(path, data, known, {hit.value for hit in hits})
+        if not _is_one_text(data, by_text):
+            yield from _find_missed_values(path, data, known, {hit.value for hit in hits})
+
+
+def _is_one_text(data: bytes, by_text: Mapping[str, Passage]) -> bool:
+    """Whether one of the passages says all of the bytes."""
+    return any(
+        len(text) <= len(data) <= 4 * len(text) and text.encode("utf-8", "replace") == data
+        for text in by_text
+    )
 
 
 def _find_missed_values(path: str, data: bytes, known: Secrets, values: set[str]) -> Iterator[Hit]:
@@ -101,16 +117,27 @@ def _find_missed_values(path: str, data: bytes, known: Secrets, values: set[str]
                 yield Hit(path, f"{path}, line {text.count(chr(10), 0, start) + 1}", kind, value)
 
 
-def _find_in_passages(path: str, passage_list: list[Passage], known: Secrets) -> Iterator[Hit]:
-    """The secrets of passages, and of what is wrapped in them; of two that overlap the longer."""
-    layer = [
+Found = tuple[Passage, int, str, str]
+"""A passage, where in it something stands, of what kind it is, and its value."""
+
+
+def _search_passages(
+    passage_list: list[Passage], known: Secrets, *, is_outer: bool = True
+) -> Iterator[Found]:
+    """Not `is_outer`: passages of files in base64, in which no more of such are looked for."""
+    stretches = [
         _Stretch(passage, None, 0, passage.text)
         for passage in passage_list
         if len(passage.text) >= spellings.SHORT
     ]
     seen: set[tuple[int, int, str]] = set()
     named: set[tuple[int, str]] = set()
+    searched: set[tuple[int, int | None, int]] = set()
     for level in range(nested_encodings.DEPTH + 1):
+        layer = _Layer(stretches)
+        if level == 0 and is_outer:
+            inner = list({each.text: each for each in _read_embedded_files(layer)}.values())
+            yield from _search_passages(inner, known, is_outer=False) if inner else ()
         for stretch, offset, kind, value in _search_layer(layer, known):
             at = offset if stretch.offset is None else stretch.offset
             name, again = (id(stretch.passage), at, value), (id(stretch.passage), kind)
@@ -120,9 +147,18 @@ def _find_in_passages(path: str, passage_list: list[Passage], known: Secrets) ->
                 )  # known values are found in their encodings as well: not once more inside
             if name not in seen and (level == 0 or again not in named):
                 seen.add(name)
-                yield Hit(path, stretch.passage.place(at), kind, value)
-        if level < nested_encodings.DEPTH and layer:
-            layer = list(_unwrap_layer(layer))
+                yield stretch.passage, at, kind, value
+        if level == nested_encodings.DEPTH or not stretches:
+            return
+        stretches = [each for each in _unwrap_layer(layer, known) if _is_new(each, searched)]
+
+
+def _is_new(stretch: _Stretch, searched: set[tuple[int, int | None, int]]) -> bool:
+    """Whether its text was not searched before: colours and escapes come off in any order."""
+    name = (id(stretch.passage), stretch.offset, hash(stretch.text))
+    is_new = name not in searched
+    searched.add(name)
+    return is_new
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,46 +173,94 @@ class _Stretch:
     text: str
 
 
-def _search_layer(
-    layer: list[_Stretch], known: Secrets
-) -> Iterator[tuple[_Stretch, int, str, str]]:
-    """Most texts hold nothing, and each search has its price: many are searched as one."""
-    starts, joined = _join_layer(layer)
-    best: dict[int, list[tuple[int, int, str]]] = {}
-    for secret in key_patterns.find_keys(joined):
-        index = bisect.bisect_right(starts, secret.start) - 1
-        best.setdefault(index, []).append(
-            (secret.start - starts[index], secret.end - starts[index], secret.kind)
+class _Layer:
+    """Texts that are searched as one: most hold nothing, and each search has its price."""
+
+    def __init__(self, stretches: list[_Stretch]) -> None:
+        self.stretches = stretches
+        self.starts = list(
+            itertools.accumulate((len(each.text) + len(_BETWEEN) for each in stretches), initial=0)
         )
-    for index in _find_suspicious_texts(layer, starts, joined, known):
-        best.setdefault(index, []).extend(_find_known_values(layer[index].text, known))
-    for index, hits in sorted(best.items()):
-        stretch = layer[index]
-        for start, end, kind in _select_widest(hits):
+        self.text = _BETWEEN.join(each.text for each in stretches)
+        self.data = encode_by_character(self.text)
+        self.runs = nested_encodings.letter_runs(self.text, self.data)
+        self.places = list(key_patterns.find_places(self.text, self.data, self.runs))
+        self.field_places = sorted(
+            at
+            for place, needle in self.places
+            if needle in key_patterns.NAMES_OF_FIELDS
+            and (at := _find_field_name(self.text, place, place + len(needle))) is not None
+        )
+        self.suspicious: set[int] = set()
+        """The texts that may hold a value that is known here."""
+
+    def find_index(self, at: int) -> int:
+        """The number of the text that stands at a place."""
+        return bisect.bisect_right(self.starts, at) - 1
+
+    def find_end(self, index: int) -> int:
+        return self.starts[index + 1] - len(_BETWEEN)
+
+    def find_suspicious_texts(self, known: Secrets) -> Iterator[int]:
+        """Which texts may hold a known value; asked block by block."""
+        first, starts = 0, self.starts
+        while first < len(self.stretches):
+            last = max(first + 1, bisect.bisect_right(starts, starts[first] + _BLOCK) - 1)
+            if _may_hold_value(self.text[starts[first] : starts[last]], known):
+                yield from (
+                    index
+                    for index in range(first, last)
+                    if last - first == 1 or _may_hold_value(self.stretches[index].text, known)
+                )
+            first = last
+
+
+def _may_hold_value(text: str, known: Secrets) -> bool:
+    return known.suspicious_values(text, text.encode("utf-8", "surrogatepass"))
+
+
+def _read_embedded_files(layer: _Layer) -> Iterator[Passage]:
+    """What the files say that stand in the texts of a layer as base64."""
+    places: dict[int, list[int]] = {}
+    for at, needle in layer.places:
+        if needle in nested_encodings.FILE_STARTS:
+            index = layer.find_index(at)
+            places.setdefault(index, []).append(at - layer.starts[index])
+    for index, starts in places.items():
+        yield from passages.read_embedded_files(layer.stretches[index].passage, starts)
+
+
+def _find_field_name(text: str, start: int, end: int) -> int | None:
+    return find_field_name(text, max(0, start - _FIELD_NAME), end)
+
+
+def _search_layer(layer: _Layer, known: Secrets) -> Iterator[tuple[_Stretch, int, str, str]]:
+    best: dict[int, list[tuple[int, int, str]]] = {}
+    for secret in key_patterns.find_keys(layer.text, layer.places):
+        index = layer.find_index(secret.start)
+        start = layer.starts[index]
+        best.setdefault(index, []).append((secret.start - start, secret.end - start, secret.kind))
+    fields: dict[int, list[int]] = {}
+    for at in layer.field_places:
+        index = layer.find_index(at)
+        fields.setdefault(index, []).append(at - layer.starts[index])
+    layer.suspicious.update(layer.find_suspicious_texts(known))
+    for index in {*layer.suspicious, *fields}:
+        hits = _find_known_values(layer.stretches[index].text, known, fields.get(index, ()))
+        best.setdefault(index, []).extend(hits)
+    for index, found in sorted(best.items()):
+        stretch = layer.stretches[index]
+        for start, end, kind in _select_widest(found):
             if end > stretch.context:
                 yield stretch, start, kind, stretch.text[start:end]
 
 
-def _find_suspicious_texts(
-    layer: list[_Stretch], starts: list[int], joined: str, known: Secrets
-) -> Iterator[int]:
-    """Which texts may hold a known value; asked block by block."""
-    first = 0
-    while first < len(layer):
-        last = max(first + 1, bisect.bisect_right(starts, starts[first] + _BLOCK) - 1)
-        if known.suspicious(joined[starts[first] : starts[last]]):
-            yield from (
-                index for index in range(first, last) if known.suspicious(layer[index].text)
-            )
-        first = last
-
-
-def _find_known_values(text: str, known: Secrets) -> Iterator[tuple[int, int, str]]:
-    for start, end, name, by_field in known.find_matches(text):
+def _find_known_values(
+    text: str, known: Secrets, field_places: Iterable[int] | None = None
+) -> Iterator[tuple[int, int, str]]:
+    for start, end, name, by_field in known.find_matches(text, field_places):
         value = text[start:end]
-        plain = (nested_encodings.unescaped(value) or (value, []))[
-            0
-        ]  # a page has a marker's bracket as \u003c
+        plain = nested_encodings.without_escapes(value) or value  # a page has \u003c for a bracket
         if by_field and key_patterns.is_strong(value) and key_patterns.is_strong(plain):
             yield start, end, f"field {name}"
         elif not by_field and not plainly_none(plain):
@@ -191,32 +275,60 @@ def _select_widest(hits: list[tuple[int, int, str]]) -> Iterator[tuple[int, int,
             yield start, end, kind
 
 
-def _join_layer(layer: list[_Stretch]) -> tuple[list[int], str]:
-    """All texts as one, and where each begins in it; one more number is the end."""
-    starts = list(
-        itertools.accumulate((len(each.text) + len(_BETWEEN) for each in layer), initial=0)
-    )
-    return starts, _BETWEEN.join(each.text for each in layer)
-
-
-def _unwrap_layer(layer: list[_Stretch]) -> Iterator[_Stretch]:
+def _unwrap_layer(layer: _Layer, known: Secrets) -> Iterator[_Stretch]:
     """What is wrapped in the texts of a layer."""
-    starts, joined = _join_layer(layer)
-    for run in nested_encodings.encoded_runs(joined):
-        index = bisect.bisect_right(starts, run.start) - 1
-        stretch, at = layer[index], run.start - starts[index]
+    text = layer.text
+    for run in nested_encodings.encoded_runs(text, layer.data, layer.runs, whole=False):
+        index = layer.find_index(run.start)
+        stretch, at = layer.stretches[index], run.start - layer.starts[index]
         before = stretch.text[max(0, at - _CONTEXT) : at]
         yield _Stretch(
             stretch.passage,
             _choose_outer_offset(stretch.offset, at),
             len(before),
-            before + run.text,
+            before + nested_encodings.legible_parts(run.text),
         )
-    for stretch in layer:
-        if (plain := nested_encodings.unescaped(stretch.text)) is not None:
-            yield _Stretch(stretch.passage, stretch.offset, 0, plain[0])
-        if (bare := nested_encodings.uncoloured(stretch.text)) is not None:
-            yield _Stretch(stretch.passage, stretch.offset, 0, bare)
+    for start, end in _find_spelled_stretches(layer, known):
+        index = layer.find_index(start)
+        stretch, at = layer.stretches[index], start - layer.starts[index]
+        said = text[start:end]
+        for plain in (nested_encodings.without_escapes(said), nested_encodings.uncoloured(said)):
+            if plain is not None:
+                offset = _choose_outer_offset(stretch.offset, at)
+                yield _Stretch(stretch.passage, offset, 0, plain)
+
+
+def _find_spelled_stretches(layer: _Layer, known: Secrets) -> Iterator[tuple[int, int]]:
+    """The stretches of a layer's texts in which escapes or marks may hide something: around those that
+    spell letters, and where something is that those of line ends and quotes may keep from being found.
+    """
+    text = layer.text
+    signs = [(start, end, _BEHIND) for start, end in nested_encodings.find_signs(text)]
+    signs += key_patterns.find_escaped(text, layer.places)
+    signs += [(at, at + _FIELD_NAME, _FIELD_REACH) for at in layer.field_places]
+    whole = range(len(layer.stretches)) if known.patterns else layer.suspicious
+    signs += [(layer.starts[index], layer.find_end(index), 0) for index in whole]
+    last = first = -1
+    for start, end, reach in sorted(signs):
+        if start > last or first < 0:
+            if first >= 0:
+                yield first, _find_break(text, last, layer)
+            first = _find_break_before(text, start - _BEFORE, layer.starts[layer.find_index(start)])
+            last = 0
+        last = max(last, min(end + reach, layer.find_end(layer.find_index(start))))
+    if first >= 0:
+        yield first, _find_break(text, last, layer)
+
+
+def _find_break(text: str, at: int, layer: _Layer) -> int:
+    """The next blank or quote: nothing is cut in two."""
+    found = _BREAK.search(text, at)
+    return min(found.start() if found else len(text), layer.find_end(layer.find_index(at)))
+
+
+def _find_break_before(text: str, at: int, least: int) -> int:
+    nearest = max(least, at - _FIELD_REACH)
+    return max(nearest, *(text.rfind(each, nearest, max(at, nearest)) + 1 for each in " \n\"'<>"))
 
 
 def _choose_outer_offset(outer: int | None, inner: int) -> int:

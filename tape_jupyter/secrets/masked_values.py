@@ -92,7 +92,10 @@ class MaskedValues:
         identity = credential or keyed_digest(f"{self.place} {name}", value)
         if identity:
             self.parts.append(f"{name}={identity}")
-            self.keyed |= {} if credential else {name: None}
+            if credential:
+                self.asking[name] = value
+            else:
+                self.keyed[name] = None
         elif _MARKER.search(value):
             self.given[name] = None
         elif value:
@@ -105,6 +108,7 @@ class MaskedValues:
         self.weak |= other.weak
         self.given |= other.given
         self.keyed |= other.keyed
+        self.asking |= other.asking
 
     def compare(self, before: Any, after: Any, path: str = "") -> None:
         """Add what was masked between a structure and its scrubbed copy. Keys that were masked
@@ -129,7 +133,9 @@ class MaskedValues:
                 self.weak[f"what `redact` masks ({path})"] = value
             elif not value:
                 self.weak[path] = before
-            elif not self.secrets.credential(value):  # the marker that stands there names it
+            elif self.secrets.credential(value):  # the marker that stands there names it
+                self.asking[path] = value
+            else:
                 self.add(path, value)
 
 

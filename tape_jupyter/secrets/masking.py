@@ -231,7 +231,7 @@ def recut_masked(texts: list[str], clean: str) -> list[str]:
 
 
 def _unescape_text(text: str) -> str:
-    return (nested_encodings.unescaped(text) or (text, []))[0]
+    return nested_encodings.without_escapes(text) or text
 
 
 def _count_common_prefix(one: str, other: str) -> int:

@@ -15,7 +15,7 @@ import lzma
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,17 +23,21 @@ from tape_jupyter.encoding.http import event_folding
 from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.secrets.nested_encodings import CAP, ZLIB, legible, unpacked
+from tape_jupyter.secrets.needles import find_all, long_runs, table_of
+from tape_jupyter.secrets.nested_encodings import CAP, FILE_STARTS, ZLIB, legible, unpacked
+from tape_jupyter.secrets.pdf import open_pdf
 
 _QUOTABLE = 400  # characters of a text that is told with its key, as JSON tells it
 _COMMIT = re.compile(r"(?<=\n)\.\.\.\r?\n")
-_PDF_STREAM = re.compile(rb"stream\r?\n(.*?)\r?\n?endstream", re.DOTALL)
-_LETTERS = re.compile(rb"[\t\n\r -~\x80-\xff]{8,}")
+_LETTERS = table_of(b"\t\n\r" + bytes(range(32, 127)) + bytes(range(128, 256)))
+_ASCII, _LEAST_LETTERS = table_of(b"\t\n\r" + bytes(range(32, 127))), 8
+_PNG = b"\x89PNG\r\n\x1a\n"
 _LEVELS = 3  # of archives in archives
-_PACKED = ("iVBORw0KGgo", "JVBERi0", "UEsDB", "Qlpo", "/Td6")  # PNG, PDF, zip, bz2, xz
 _PACKED_BASE64 = re.compile(
-    rf"(?:{'|'.join(_PACKED)})[A-Za-z0-9+/]{{20,}}(?:\s+[A-Za-z0-9+/]{{4,}})*={{0,2}}"
+    rf"(?:{'|'.join(FILE_STARTS)})[A-Za-z0-9+/]{{20,}}(?:\s+[A-Za-z0-9+/]{{4,}})*={{0,2}}"
 )
+_LINE = 76
+_IN_LINES = re.compile(r"(?:[A-Za-z0-9+/]{76}\n)+[A-Za-z0-9+/]*={0,2}\n?")
 _STREAMS = ("events", "lines", "frames")
 _WHICH = ("index", "output_index", "content_index", "item_id", "choice_index", "contentBlockIndex")
 
@@ -60,23 +64,26 @@ def file_passages(path: str, data: bytes) -> Iterator[Passage]:
         found = _read_notebook_passages(path, data)
     else:
         found = _read_file_passages(path, data, _LEVELS)
-    for passage in found:
-        yield passage
-        yield from _read_embedded_files(passage)
+    yield from found
 
 
-def _read_embedded_files(passage: Passage) -> Iterator[Passage]:
+def read_embedded_files(passage: Passage, places: Iterable[int]) -> Iterator[Passage]:
     """The files that stand in a text as base64, where that is read by nobody else: pictures,
-    documents, archives.
+    documents, archives. `places`: where one of FILE_STARTS stands. What can be read in the base64 itself
+    is not among them.
     """
-    text = passage.text
-    if not any(begin in text for begin in _PACKED):
-        return
-    for found in _PACKED_BASE64.finditer(text):
-        letters = "".join(found[0].split()).rstrip("=")
-        data = base64.b64decode(letters + "=" * (-len(letters) % 4 % 3))
-        for inner in _read_file_passages("", data, _LEVELS):
-            yield Passage(passage.where, inner.text)
+    end = 0
+    for at in places:
+        found = _PACKED_BASE64.match(passage.text, at) if at >= end else None
+        if found is not None:
+            end = found.end()
+            letters = "".join(found[0].split()).rstrip("=")
+            data = base64.b64decode(letters + "=" * (-len(letters) % 4 % 3))
+            if data.startswith(_PNG):
+                texts = png_texts(data)
+            else:
+                texts = (each.text for each in _read_file_passages("", data, _LEVELS))
+            yield from (Passage(passage.where, text) for text in texts)
 
 
 def _format_place(*parts: str) -> Callable[[], str]:
@@ -96,25 +103,37 @@ def _read_cassette_passages(path: str, data: bytes) -> Iterator[Passage]:
     except UnicodeDecodeError:
         yield from _read_file_passages(path, data, depth=0)
         return
-    for line, record in cassette_records(text):
-        if record is None or isinstance(record, str):
-            yield Passage(_format_place(path, f"from line {line}"), record or "")
-        else:
-            yield from _read_record_passages(path, line, record)
+    for line, piece in _split_records(text):
+        yield from _read_piece_passages(path, line, piece)
 
 
-def cassette_records(text: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Each record of a cassette with its first line; what is none as the text it is."""
+def _split_records(text: str) -> Iterator[tuple[int, str]]:
+    """Each record of a cassette with its first line, and what is torn behind them."""
     start, line = 0, 1
-    for mark in _COMMIT.finditer(text):
-        piece = text[start : mark.end()]
-        try:
-            yield line, emitter.parse_record(piece, first_line=line)
-        except CassetteError:
-            yield line, piece
-        start, line = mark.end(), line + piece.count("\n")
+    ends = (
+        (mark.end() for mark in _COMMIT.finditer(text))
+        if "\r" in text
+        else (at + len(_END) for at in find_all(text, _END))
+    )
+    for end in ends:
+        yield line, text[start:end]
+        line += text.count("\n", start, end)
+        start = end
     if text[start:].strip():
         yield line, text[start:]
+
+
+_END = "\n...\n"
+
+
+def _read_piece_passages(path: str, line: int, piece: str) -> Iterator[Passage]:
+    """Those of a record; of what is none the text that it is."""
+    try:
+        record = emitter.parse_record(piece, first_line=line)
+    except CassetteError:
+        yield Passage(_format_place(path, f"from line {line}"), piece)
+    else:
+        yield from _read_record_passages(path, line, record)
 
 
 def _read_record_passages(path: str, line: int, record: Mapping[str, Any]) -> Iterator[Passage]:
@@ -285,6 +304,8 @@ def structure_passages(
 ) -> Iterator[Passage]:
     """Every text of a structure, and every key; a short one with the name it is given to."""
     for path, key, text in walked(value, at):
+        if text[_LINE : _LINE + 1] == "\n" and _IN_LINES.fullmatch(text):
+            text = text.replace("\n", "")  # noqa: PLW2901 - base64, as encodebytes makes it
         named = key and len(text) <= _QUOTABLE and '"' not in text
         yield Passage(where(path), f'"{key}": "{text}"' if named else text)
 
@@ -334,7 +355,7 @@ def _read_file_passages(path: str, data: bytes, depth: int) -> Iterator[Passage]
 
 
 def _read_plain_passages(path: str, data: bytes) -> Iterator[Passage]:
-    if data[:8] == b"\x89PNG\r\n\x1a\n":
+    if data.startswith(_PNG):
         yield from (Passage(_format_place(path, "PNG metadata"), text) for text in png_texts(data))
     try:
         text = data.decode("utf-8")
@@ -343,13 +364,20 @@ def _read_plain_passages(path: str, data: bytes) -> Iterator[Passage]:
     if text and "\0" not in text:
         yield _build_text_passage(path, text)
         return
-    seen = b"\n".join(_LETTERS.findall(data))
-    yield Passage(_format_place(path), seen.decode("latin-1"))
+    yield Passage(_format_place(path), _read_letters(data))
     if data.count(0) * 4 > len(data):
-        yield Passage(
-            _format_place(path),
-            b"\n".join(_LETTERS.findall(data.replace(b"\0", b""))).decode("latin-1"),
-        )
+        yield Passage(_format_place(path), _read_letters(data.replace(b"\0", b"")))
+
+
+def _read_letters(data: bytes) -> str:
+    """The stretches of bytes that may be text, where some of it is ASCII: all that is found is."""
+    marked = data.translate(_LETTERS) + b"\0"
+    parts, end = [], 0
+    for at, stop in long_runs(data, _ASCII, _LEAST_LETTERS):
+        if at >= end:
+            start, end = marked.rfind(0, end, at) + 1, marked.find(0, stop)
+            parts.append(data[max(start, 0) : end])
+    return b"\n".join(parts).decode("latin-1")
 
 
 def _open_members(data: bytes) -> list[tuple[str, bytes]] | None:
@@ -381,11 +409,6 @@ def _limit_unpacked_size(unpack: Callable[[bytes], bytes]) -> Callable[[bytes], 
     return lambda data: unpack(data) if len(data) < CAP // 8 else b""
 
 
-def _open_pdf(data: bytes) -> list[tuple[str, bytes]]:
-    streams = (unpacked(match[1], 15) for match in _PDF_STREAM.finditer(data))
-    return [("", data), *(("stream", each) for each in streams if each)]
-
-
 def _open_zip(data: bytes) -> list[tuple[str, bytes]]:
     members, remaining = [], CAP
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -405,7 +428,7 @@ _OPENERS: tuple[
     (b"BZh", _open_single_member(_limit_unpacked_size(bz2.decompress))),
     (b"\xfd7z", _open_single_member(_limit_unpacked_size(lzma.decompress))),
     (b"PK\x03\x04", _open_zip),
-    (b"%PDF-", _open_pdf),
+    (b"%PDF-", open_pdf),
 )
 
 

@@ -21,13 +21,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 from tape_jupyter.core.call import Headers, Request
 from tape_jupyter.encoding.http import event_folding
 from tape_jupyter.encoding.http.sse import lines_of_base64
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.secrets import spellings
+from tape_jupyter.secrets.needles import find_all
 
 # ---- names
 
@@ -94,6 +95,17 @@ _SECRETS = (b"client_secret", b"ecretAccessKey", b"lientSecret")
 _TOKENS = (b"cess_t", b"resh_t", b"id_t", b"essionT", b"cessT", b"reshT")
 """What stands before `oken` in the names above."""
 _MANY_TOKENS = 200
+_FIELD_NEEDLES = (
+    "assword",
+    "api_key",
+    *(needle.decode() for needle in _SECRETS),
+    *(f"{start.decode()}oken" for start in _TOKENS),
+)
+"""One of them stands in each name above."""
+_LONG_NAMES = (80, 1000)  # characters before it that are looked at: more where all are a name's
+_PART_OF_NAME = re.compile(r"[\w-]*")
+_BEFORE_FIELD = re.compile(r"(?:\A|[?&\s<]|\\{0,7}\")(?=[\w-]*\Z)")
+"""What may lead up to a name whose letters the search ends in."""
 _IN_JSON = re.compile(
     rf'(?P<head>"(?P<name>{_FIELD})"\s*:\s*")(?P<value>(?:[^"\\]|\\.)+)(?=")', re.DOTALL
 )
@@ -333,9 +345,7 @@ class Secrets:
         program sends them.
         """
         pairs = [value.partition(";")[0] for key, value in headers if key.lower() == "set-cookie"]
-        if strong := [
-            value for pair in pairs if _is_strong_value(value := pair.partition("=")[2].strip())
-        ]:
+        if strong := [value for pair in pairs for value in _spell_cookie(pair)]:
             text = body()
             for value in strong:
                 if value.encode() in text:
@@ -407,9 +417,8 @@ class Secrets:
 
     def _learn_header(self, name: str, value: str) -> None:
         if name == "cookie":
-            for pair in value.split(";"):
-                if _is_strong_value(part := pair.partition("=")[2].strip()):
-                    self._learn_value(3, name, part)
+            for part in (each for pair in value.split(";") for each in _spell_cookie(pair)):
+                self._learn_value(3, name, part)
             return
         scheme, _, rest = value.strip().partition(" ")
         if scheme.upper().startswith(
@@ -474,9 +483,11 @@ class Secrets:
 
     # -- scrubbing
 
-    def find_matches(self, text: str) -> Iterator[tuple[int, int, str, bool]]:
+    def find_matches(
+        self, text: str, field_places: Iterable[int] | None = None
+    ) -> Iterator[tuple[int, int, str, bool]]:
         """What `scrub` would mask: start, end and name of each, and whether only the field's name
-        says so.
+        says so. `field_places`: where names of fields end (find_field_name), where that is at hand.
         """
         data = text.encode("utf-8", "surrogatepass")
         finder = self._get_finder()
@@ -488,11 +499,13 @@ class Secrets:
         for pattern, name in self._patterns:
             hits = (each for each in pattern.finditer(text) if not _MARKER.fullmatch(each[0]))
             yield from ((*each.span(), name, False) for each in hits)
-        if _may_have_masked_field(data):
+        if field_places is None and _may_have_masked_field(data):
+            field_places = _find_field_places(text)
+        if field_places:
             for fields in (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML):
                 named = (
                     each
-                    for each in fields.finditer(text)
+                    for each in _find_fields(fields, text, field_places)
                     if _is_masked_field(each["name"], unquote(each["value"]))
                 )
                 yield from ((*each.span("value"), each["name"], True) for each in named)
@@ -502,7 +515,11 @@ class Secrets:
         change nothing.
         """
         data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        if _may_have_masked_field(data) or self._get_finder().hits(data):
+        return _may_have_masked_field(data) or self.suspicious_values(text, data)
+
+    def suspicious_values(self, text: str | bytes, data: bytes) -> bool:
+        """`suspicious` of known values and people's own patterns only; `data`: the text in UTF-8."""
+        if self._get_finder().hits(data):
             return True
         if b"base64: " in data and any(map(self.suspicious, _decode_base64_blocks(data))):
             return True
@@ -526,7 +543,7 @@ class Secrets:
             clean = pattern.sub(marker(name), clean)
         if _may_have_masked_field(data):
             for fields in (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML):
-                clean = fields.sub(_mask_field, clean)
+                clean = _mask_fields(fields, clean)
         return clean, clean != text
 
     def scrub_structure(self, value: Any) -> tuple[Any, bool]:
@@ -662,6 +679,42 @@ def _may_have_masked_field(data: bytes) -> bool:
     return any(start + b"oken" in data for start in _TOKENS)
 
 
+def _find_field_places(text: str) -> list[int]:
+    return sorted(at for needle in _FIELD_NEEDLES for at in find_all(text, needle))
+
+
+def find_field_name(text: str, start: int, end: int) -> int | None:
+    """Where a masked field's name stands that ends at `end`, if one may: `start` is near before it."""
+    places = _find_field_places(text[start:end])
+    return start + places[-1] if places else None
+
+
+def _find_fields(
+    fields: re.Pattern[str], text: str, places: Iterable[int] | None = None
+) -> Iterator[re.Match[str]]:
+    """What `fields.finditer` finds, tried only where a name stands that it may find."""
+    end = 0
+    for at in _find_field_places(text) if places is None else places:
+        before = _find_before_name(text, at)
+        starts = () if before is None else range(before.start(), max(before.end(), 1))
+        for start in starts:
+            match = fields.match(text, start) if start >= end else None
+            if match is not None:
+                end = match.end()
+                yield match
+                break
+
+
+def _find_before_name(text: str, at: int) -> re.Match[str] | None:
+    """What leads up to the name that stands at a place."""
+    for count in _LONG_NAMES:
+        start = max(0, at - count)
+        before = _BEFORE_FIELD.search(text, start, at)
+        if before is not None or not _PART_OF_NAME.fullmatch(text, start, at):
+            return before
+    return None
+
+
 _BINARY = frozenset({"base64", "got", "sent"})
 """Keys of a record whose text may be bytes in base64."""
 _IN_RECORD = re.compile(rb'\bbase64: (?:\|-?\r?\n)?((?: *"?[A-Za-z0-9+/]{4,}={0,2}"?\r?\n)+)')
@@ -684,6 +737,16 @@ def _number_key(key: str, taken: Mapping[Any, Any]) -> str:
     return next(name for name in names if name not in taken)
 
 
+def _spell_cookie(pair: str) -> set[str]:
+    """The value of a cookie as it is sent, and as programs read it (without quotes and `%2F`); none
+    of one that does not look like a secret.
+    """
+    value = pair.partition("=")[2].strip()
+    plain = value.strip('"')
+    known = {value, plain, unquote(plain), unquote_plus(plain)}
+    return known if _is_strong_value(value) else set()
+
+
 def _is_strong_value(value: str) -> bool:
     """Looks made by a machine or chosen to be hard: 8 characters or more, with digits and letters,
     no spaces.
@@ -703,6 +766,14 @@ def _mask_field(match: re.Match[str]) -> str:
     if _is_masked_field(match["name"], unquote(match["value"])):
         return match["head"] + marker(match["name"])
     return match[0]
+
+
+def _mask_fields(fields: re.Pattern[str], text: str) -> str:
+    out, last = [], 0
+    for match in _find_fields(fields, text):
+        out += [text[last : match.start()], _mask_field(match)]
+        last = match.end()
+    return "".join([*out, text[last:]])
 
 
 def _is_secret_query(key: str, value: str) -> bool:

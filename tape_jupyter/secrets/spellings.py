@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from tape_jupyter.secrets.needles import find_all
+
 SHORT = 8
 """A value of fewer characters is looked for as a whole word only, in its raw and escaped spelling."""
 
@@ -38,48 +40,82 @@ class Finder:
     values: Mapping[str, str]
     odd: re.Pattern[str] | None  # of values that no needle stands for
     short: tuple[bytes, ...]  # needles looked for one by one
-    words: frozenset[int]  # the 8-byte words of the long needles
+    words: Mapping[int, Sequence[bytes]]  # the 8-byte words of the long needles, and those of each
     stride: int
     reach: int
     """Bytes that whatever `hits` finds takes up at most, and a name of a field."""
 
     def hits(self, data: bytes) -> bool:
         """May `data` (UTF-8) hold one of the values? False is certain."""
-        if any(needle in data for needle in self.short) or self._has_needle_word(data):
-            return True
         return (
-            self.odd is not None
-            and self.odd.search(data.decode("utf-8", "surrogatepass")) is not None
+            any(needle in data for needle in self.short)
+            or next(self._find_long_needles(data), None) is not None
+            or (
+                self.odd is not None
+                and self.odd.search(data.decode("utf-8", "surrogatepass")) is not None
+            )
         )
 
     def replace(self, text: str) -> str:
         """The text with each value, in whatever spelling, replaced."""
         marks = tuple(self.values.values())
-        if not marks:
-            return text
-        return self._compiled_pattern.sub(lambda match: marks[(match.lastindex or 1) - 1], text)
+        out, last = [], 0
+        for start, end, which in self.find_spans(text):
+            out += [text[last:start], marks[which]]
+            last = end
+        return "".join([*out, text[last:]])
 
     def find_spans(self, text: str) -> Iterator[tuple[int, int, int]]:
         """Where each value stands in the text: start, end, and which of `values` it is."""
-        if self.values:
+        for first, last in self._find_neighbourhoods(text) if self.values else ():
             yield from (
                 (*match.span(), (match.lastindex or 1) - 1)
-                for match in self._compiled_pattern.finditer(text)
+                for match in self._compiled_pattern.finditer(text, first, last)
             )
+
+    def _find_neighbourhoods(self, text: str) -> Iterator[tuple[int, int]]:
+        """The stretches of a text that hold whatever stands in it: it is spelled by patterns that
+        take their time.
+        """
+        widest = _ESCAPED * max(map(len, self.values))
+        if len(text) <= 2 * widest:
+            yield 0, len(text)
+            return
+        data = text.encode("utf-8", "surrogatepass")
+        places = [span for match in self._find_odd(text) if (span := match.span())]
+        for needle in {
+            *(needle for needle in self.short if needle in data),
+            *self._find_long_needles(data),
+        }:
+            places += [(at, at + len(needle)) for at in find_all(text, needle.decode())]
+        first = last = 0
+        for start, end in sorted(places):
+            if start - widest > last:
+                if last:
+                    yield first, last
+                first = start - widest
+            last = max(last, end + widest)
+        if last:
+            yield first, min(last, len(text))
+
+    def _find_odd(self, text: str) -> Iterator[re.Match[str]]:
+        return iter(()) if self.odd is None else self.odd.finditer(text)
 
     @cached_property
     def _compiled_pattern(self) -> re.Pattern[str]:
         """Compiled when first needed: it takes about 1 ms a value, and most runs never meet one."""
         return re.compile("|".join(f"({_build_spelling_pattern(value)})" for value in self.values))
 
-    def _has_needle_word(self, data: bytes) -> bool:
+    def _find_long_needles(self, data: bytes) -> Iterator[bytes]:
         """Wherever it lies, a needle of 8 * stride + 7 bytes covers one of every stride aligned
         words whole.
         """
         if not self.words:
-            return False
+            return
         aligned = memoryview(data)[: len(data) & ~7].cast("Q")
-        return not self.words.isdisjoint(aligned[:: self.stride].tolist())
+        there = self.words.keys() & aligned[:: self.stride].tolist()
+        candidates = {needle for word in there for needle in self.words[word]}
+        yield from (needle for needle in candidates if needle in data)
 
 
 def finder(values: Mapping[str, str]) -> Finder:
@@ -89,11 +125,15 @@ def finder(values: Mapping[str, str]) -> Finder:
     }
     stride = _choose_stride([len(needle) for needle in needles])
     long = {needle for needle in needles if len(needle) >= 8 * stride + 7}
+    words: dict[int, list[bytes]] = {}
+    for needle in long:
+        for word in _split_into_words(needle):
+            words.setdefault(word, []).append(needle)
     return Finder(
         values=values,
         odd=re.compile("|".join(_build_escaped_pattern(value) for value in odd)) if odd else None,
         short=tuple(sorted(needles - long)),
-        words=frozenset(word for needle in long for word in _split_into_words(needle)),
+        words=words,
         stride=stride,
         reach=max([_FIELD, *map(len, needles), *(_ESCAPED * len(value) for value in odd)]),
     )
@@ -188,13 +228,19 @@ def _find_longest_run(text: str) -> str:
 
 
 def _choose_stride(lengths: Sequence[int]) -> int:
-    """How many words apart to look: the fewer the quicker, as long as few needles are too short for
-    it.
+    """How many words apart to look, so that the whole takes the least time: needles too short for
+    it are looked for one by one.
     """
-    for stride in (3, 2):
-        if sum(length < 8 * stride + 7 for length in lengths) <= 4:
-            return stride
-    return 1
+
+    def estimate_time(stride: int) -> float:
+        too_short = sum(length < 8 * stride + 7 for length in lengths)
+        return too_short + (_LOOK_UP / stride if too_short < len(lengths) else 0)
+
+    return min(_STRIDES, key=estimate_time)
+
+
+_STRIDES = (8, 6, 5, 4, 3, 2, 1)
+_LOOK_UP = 16  # searches for one needle that take as long as looking up every word
 
 
 def _split_into_words(needle: bytes) -> Iterable[int]:

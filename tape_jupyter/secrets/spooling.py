@@ -103,19 +103,22 @@ class Spool:
     def _write_waiting(self, *, last: bool) -> None:
         """Write what came, but for its end, which is looked at again together with what follows."""
         data = b"".join((self._carried, *self._waiting))
+        view, kept = memoryview(data), b""
+        is_masked = False
         if self._secrets.suspicious(data):
             at, kept = self._mask_part(data, last=last)
+            is_masked = kept != view[:at]
         else:
             at = len(data) if last else max(0, len(data) - OVERLAP)
-            kept = data[:at]
-        if kept != data[:at] and not self._masked:
+        if is_masked and not self._masked:
             self._begin_sent()
         if self._sent is not None:
-            _write_at(self._sent, data[:at], self._passed)
+            _write_at(self._sent, view[:at], self._passed)
+        passed_on = memoryview(kept) if is_masked else view[:at]
         if self._file is not None:
-            _write_at(self._file, kept, self._size)
-        self._digest.update(kept)
-        self._size += len(kept)
+            _write_at(self._file, passed_on, self._size)
+        self._digest.update(passed_on)
+        self._size += len(passed_on)
         self._passed += at
         self._carried, self._waiting, self._weight = data[at:], [], 0
 
@@ -151,7 +154,7 @@ class Spool:
             )
 
 
-def _write_at(file: int, data: bytes, start: int) -> None:
+def _write_at(file: int, data: bytes | memoryview, start: int) -> None:
     view = memoryview(data)
     while view:
         done = os.pwrite(file, view, start)

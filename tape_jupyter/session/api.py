@@ -93,13 +93,15 @@ class Block:
             return
         if isinstance(error, GeneratorExit):  # a generator that nobody reads on did not fail
             error = None
+        if isinstance(error, SystemExit) and not error.code:  # a program that ended well
+            error = None
         self.end(error)
         if self.report is None or error is not None:
             return
         if self.report.misses:
             raise self.report.misses[0]
         if self.report.lost:
-            raise _build_loss_error(self.report)
+            raise build_loss_error(self.report)
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -235,7 +237,8 @@ class Block:
         return "tape.recording(...)" if self._request.mode == "record" else "tape.replaying(...)"
 
 
-def _build_loss_error(report: CellReport) -> CassetteError:
+def build_loss_error(report: CellReport) -> CassetteError:
+    """What is raised where calls are not on the tape, and nothing else went wrong."""
     first, count = report.lost[0], len(report.lost)
     more = f", and {count - 1:,} more like it" if count > 1 else ""
     return CassetteError(f"{first}{more}. The block ran to its end; fix that, and record it again")

@@ -31,10 +31,10 @@ from tape_jupyter.core.call import (
 from tape_jupyter.core.context import Origin
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.seeded_random import Chance
-from tape_jupyter.dataflow.isolated.process import AWAY
 from tape_jupyter.determinism.clock import TapeClock
 from tape_jupyter.effects.memory import Bodies
 from tape_jupyter.errors import TapeRefusal
+from tape_jupyter.isolation.namespaces import AWAY
 from tape_jupyter.providers import registry
 from tape_jupyter.providers.registry import Facts
 from tape_jupyter.replay.player import CellPlayback, Decision, Mode, Player
@@ -89,7 +89,8 @@ NOTHING_TOLD = Facts()
 @dataclass(frozen=True)
 class ReportRow:
     """One call in a cell's report; `facts` is what its provider's view says of it, `tags` whom it
-    served (session/labels.py). `live`: it went out although its cell was replayed.
+    served (session/labels.py). `live`: it went out although its cell was replayed; `at` is when a
+    call that was not played began.
     """
 
     id: str
@@ -100,6 +101,7 @@ class ReportRow:
     error: str = ""
     tags: Mapping[str, Any] = field(default_factory=dict)
     live: bool = False
+    at: datetime | None = field(default=None, repr=False, compare=False)
 
     @property
     def provider(self) -> str:
@@ -365,16 +367,38 @@ class CellTools:
     bodies: Bodies = field(default_factory=Bodies)
 
 
-@dataclass(frozen=True)
+@dataclass
 class StartTime:
-    """When a cell began, by the calendar and by a counter that nobody sets."""
+    """When a cell began, by the calendar and by a counter that nobody sets; how long a person held
+    it since, as one steps.
+    """
 
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     counter: float = field(default_factory=perf_counter)
+    _held: float = 0.0
+    _held_since: float | None = None
+
+    def hold(self) -> None:
+        """From now on it waits for a person; again is the same."""
+        if self._held_since is None:
+            self._held_since = perf_counter()
+
+    def release(self) -> None:
+        self._held, self._held_since = self.measure_held(), None
+
+    def measure_held(self) -> float:
+        """Seconds for which it waited for a person."""
+        since = self._held_since
+        return self._held + (0.0 if since is None else perf_counter() - since)
 
     def measure_elapsed(self) -> float:
-        """Seconds since then."""
-        return perf_counter() - self.counter
+        """Seconds since then, those aside in which it was held."""
+        return perf_counter() - self.counter - self.measure_held()
+
+    def record(self) -> dict[str, float]:
+        """Its keys in a run's end mark."""
+        held = round(self.measure_held(), 3)
+        return {"seconds": round(self.measure_elapsed(), 3), **({"held": held} if held else {})}
 
 
 @dataclass
@@ -385,8 +409,8 @@ class CellFindings:
     says what makes the run one that cannot be replayed fully, `lost` what should be on the tape
     and could not be written. `unheld` says what recorded tools did that this replay did not do
     again, `doubts` what was played though it was recorded from something else than is there now.
-    `changed` is called when there is something new to see (jupyter/viewer/live.py), and only takes
-    note.
+    `searched`: the seconds for which calls were looked for that are like a refused one. `changed`
+    is called when there is something new to see (jupyter/viewer/live.py), and only takes note.
     """
 
     rows: list[ReportRow] = field(default_factory=list)
@@ -400,6 +424,7 @@ class CellFindings:
     unheld: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    searched: float = 0.0
     changed: Callable[[], None] = lambda: None
 
 

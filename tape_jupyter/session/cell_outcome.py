@@ -23,8 +23,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.comparison.outputs import Output, output_lines, places
 from tape_jupyter.core.plain_text import join_some
+from tape_jupyter.dataflow.static.names import assigned_names, transform
 from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import CassetteError
@@ -32,8 +34,11 @@ from tape_jupyter.files.first_contents import BESIDE
 from tape_jupyter.secrets.registry import Secrets, names_a_secret
 from tape_jupyter.session import pins
 from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.session.pins import clock
 from tape_jupyter.session.tool_files import file_digest, name_inside, resolve_inside
 
+_EFFECTS = {"shown": "output", "left": "memory", "wrote": "files"}
+"""What is noted -> what `--no-effects` calls it: of what replays otherwise by wish, nothing is said."""
 _LINES = 250
 """Lines of which each has a digest of its own."""
 _LARGEST = 200_000
@@ -56,7 +61,8 @@ def note_outcome(
     cell: TapedCell, outputs: Sequence[Output] | None, tracker: Tracker, secrets: Secrets
 ) -> None:
     """Have the end mark of a recording tell what the cell showed (None: not all of it is known),
-    left and wrote; a replay of the whole recording says what is another now.
+    left and wrote; a replay of the whole recording says what is another now. Where it played tools,
+    what only they can have left counts as something that they did and this replay did not.
     """
     if not cell.replaying or cell.recording.run:
         lines = _list_lines(cell, outputs, secrets)
@@ -65,17 +71,26 @@ def note_outcome(
             "left": _digest_variables(tracker),
             "wrote": _digest_files(cell, tracker),
         }
-        cell.recording.ends |= {key: value for key, value in ends.items() if value}
+        left_out = cell.request.options.get("no_effects", ())
+        cell.recording.ends |= {
+            key: value for key, value in ends.items() if value and _EFFECTS[key] not in left_out
+        }
     elif recorded := _find_recorded(cell):
-        lines = _list_lines(cell, outputs, secrets)
-        differences = [
-            *_compare_shown(recorded.get("shown"), lines),
-            *_compare_left(recorded.get("left"), recorded.get("wrote"), cell.folder, tracker),
-        ]
-        for difference in differences[:1]:
-            cell.warn(f"{difference}. {_WHY_OTHERWISE}")
-        for difference in differences[1:]:
-            cell.warn(difference)
+        shown = _compare_shown(recorded.get("shown"), _list_lines(cell, outputs, secrets))
+        variables = list(_list_other_variables(recorded.get("left"), tracker))
+        files = list(_list_other_files(recorded.get("wrote"), cell.folder))
+        left = _describe_left([*variables, *(words for words, _ in files)])
+        for difference, why in zip([*shown, *left], (f". {_WHY_OTHERWISE}", ""), strict=False):
+            cell.warn(f"{difference}{why}")
+        if left and any(map(_is_of_tool, cell.execution.played)):
+            assigned = assigned_names(transform(cell.request.source))
+            of_tools = [name for name in variables if name not in assigned]
+            of_tools += [words for words, is_gone_or_new in files if is_gone_or_new]
+            cell.findings.unheld += _describe_left(of_tools)
+
+
+def _is_of_tool(entry: Entry) -> bool:
+    return entry.head().get("kind") in ("tool", "retrieval")
 
 
 # What is noted
@@ -131,24 +146,26 @@ def _digest(text: str) -> str:
 
 def _find_recorded(cell: TapedCell) -> Mapping[str, Any]:
     """The end mark of the recording of this very source; {} where there is none, or where the
-    person had something come out otherwise.
+    person had something come out otherwise: also in any take, whatever it changes.
     """
     run = pins.recorded_run(cell)
     execution, findings = cell.execution, cell.findings
     otherwise = (
         findings.edited, findings.refusals, findings.divergences, findings.stale,
         execution.selection, execution.decided, cell.request.options.get("no_effects"), cell.rerun,
+        clock.seed_of(cell),
     )  # fmt: skip
     if run is None or cell.cassette is None or any(otherwise):
         return {}
-    if run.get("source") != execution.cell.source:
+    if cell.cassette.base is not None or run.get("source") != execution.cell.source:
         return {}
     return cell.cassette.ended.get(str(run["run"]), {})
 
 
-def _compare_shown(recorded: object, lines: Sequence[str] | None) -> Iterator[str]:
+def _compare_shown(recorded: object, lines: Sequence[str] | None) -> list[str]:
     if isinstance(recorded, str) and lines is not None and recorded != _summarize(lines):
-        yield _describe_difference(recorded, lines)
+        return [_describe_difference(recorded, lines)]
+    return []
 
 
 def _describe_difference(recorded: str, lines: Sequence[str]) -> str:
@@ -167,12 +184,8 @@ def _quote_line(line: str) -> str:
     return repr(line if len(line) <= _QUOTED else f"{line[:_QUOTED]}...")
 
 
-def _compare_left(
-    variables: object, files: object, folder: Path | None, tracker: Tracker
-) -> Iterator[str]:
-    others = [*_list_other_variables(variables, tracker), *_list_other_files(files, folder)]
-    if others:
-        yield f"not as the recorded cell left them: {join_some(others, _NAMED)}"
+def _describe_left(others: Sequence[str]) -> list[str]:
+    return [f"not as the recorded cell left them: {join_some(others, _NAMED)}"] if others else []
 
 
 def _list_other_variables(recorded: object, tracker: Tracker) -> Iterator[str]:
@@ -182,7 +195,8 @@ def _list_other_variables(recorded: object, tracker: Tracker) -> Iterator[str]:
                 yield name
 
 
-def _list_other_files(recorded: object, folder: Path | None) -> Iterator[str]:
+def _list_other_files(recorded: object, folder: Path | None) -> Iterator[tuple[str, bool]]:
+    """In words, each with whether one of the two runs left no such file."""
     if not isinstance(recorded, Mapping) or folder is None:
         return
     for name in map(str, recorded):
@@ -192,4 +206,4 @@ def _list_other_files(recorded: object, folder: Path | None) -> Iterator[str]:
             continue
         content, known = content_of(str(path))
         if known and _digest_content(content) != recorded[name]:
-            yield f"the file {name}"
+            yield f"the file {name}", (content is None) != (recorded[name] == "")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tape_jupyter.cassette import external_texts
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.files import originals
 from tape_jupyter.files.first_contents import First, Firsts
@@ -66,7 +67,8 @@ class ChangedFiles:
         self._writers |= dict.fromkeys((path for path, _ in changed), cell_key)
         if len(changed) > MOST:
             cell.warn(
-                f"{len(changed)} files were changed; what {len(changed) - MOST} of them were before is not on the tape"
+                f"{format_count(len(changed), 'file')} changed; what {len(changed) - MOST} of them held before "
+                "is not on the tape"
             )
 
     def _find_changed_files(self, cell: TapedCell, firsts: Firsts) -> Iterator[tuple[str, First]]:

@@ -7,12 +7,14 @@ into the program that made the call: what cannot be kept is a warning of the cel
 from __future__ import annotations
 
 import asyncio
+import bisect
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette, Entry
@@ -28,7 +30,7 @@ from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.encoding.http.body import TerminalWatch
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.providers import registry
+from tape_jupyter.providers import pricing, registry
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.secrets.spooling import Arrived, Spool
 from tape_jupyter.session.cell import ReportRow, TapedCell
@@ -77,8 +79,30 @@ class NullRecorder:
     def wait_to_show(self) -> None:
         """Nothing is shown by what is no function."""
 
-    def record_output(self, event: dict[str, Any]) -> None:
+    def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
         """Not kept."""
+
+    def acting_again(self, objects: Sequence[Any]) -> AbstractContextManager[None]:  # noqa: ARG002
+        """Nothing is shown by what is no function."""
+        return nullcontext()
+
+
+class CallPlace:
+    """By what the order of hand-overs knows a call: it outlives what was recorded of it."""
+
+    __slots__ = ("_id", "_recorder")
+
+    def __init__(self, recorder: RecorderBase) -> None:
+        self._recorder: RecorderBase | None = recorder
+        self._id = ""
+
+    @property
+    def id(self) -> str:
+        return self._id if self._recorder is None else self._recorder.id
+
+    def settle(self, name: str) -> None:
+        """The call is committed: its id stays, and nothing else."""
+        self._id, self._recorder = name, None
 
 
 class RecorderBase:
@@ -114,6 +138,7 @@ class RecorderBase:
         self.tags = cell.tags.of_call()
         self.out_of_turn = self._awaits_turn = self._gave_at_once = False
         self._of_one_read: int | None = None
+        self._place = CallPlace(self)
         self._turn: bool | None = None
         """What the turn was that is kept for the next place."""
         if cell.pins.clock is not None and not is_body(where.lineage):
@@ -179,7 +204,7 @@ class RecorderBase:
             # no rest was reached in time, or another strand was at work: their order is not known
             together = (may_block and not self._order.turn()) or self.out_of_turn
             self._order.note(
-                self, self.where.lineage, together=together, at_once=self._gave_at_once
+                self._place, self.where.lineage, together=together, at_once=self._gave_at_once
             )
             self.out_of_turn = False
 
@@ -207,11 +232,11 @@ class RecorderBase:
         turn, self._turn = self._turn, None
         rested = self._order.turn() if turn is None else turn
         together = not rested or self._order.others_act(self.where.lineage)
-        return self._order.note(self, self.where.lineage, together=together)
+        return self._order.note(self._place, self.where.lineage, together=together)
 
     def give_place_back(self, count: int) -> bool:
         """That place is not needed: nothing followed it; false where something did."""
-        return self._order is not None and self._order.take_back(self, count)
+        return self._order is not None and self._order.take_back(self._place, count)
 
     @contextmanager
     def one_read(self) -> Iterator[None]:
@@ -266,11 +291,14 @@ class RecorderBase:
                         self.id, self.match + self.matched_request.discriminator, plain
                     )
             with self.cell.lock:
-                self.cell.findings.rows.append(row)
+                bisect.insort(
+                    self.cell.findings.rows, replace(row, at=self.at), key=attrgetter("at")
+                )
                 self.cell.recording.ran.append(
                     span_of(self.over.run if self.over else self.cell.recording.run, self.id)
                 )
                 self.cell.recording.going.pop(self, None)
+        self._place.settle(self.id)
         self.cell.findings.changed()
 
     def _append_call(
@@ -345,6 +373,8 @@ class HttpCapture(RecorderBase, NullRecorder):
         """The network answers meanwhile: what is known by now is made ready in time that nobody
         waits for.
         """
+        if registry.identify(self.request).wire:
+            pricing.load_table_meanwhile()
         if (
             self.cell.cassette is not None
             and self.cell.recording.run

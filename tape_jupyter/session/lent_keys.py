@@ -167,7 +167,7 @@ class Lending:
         if names_a_secret(name):
             return None if _has_alternative(name) else self._read_recorded_values().get(name)
         is_replaced = not name.endswith("_API_VERSION") and (
-            placeholders.is_kept_by_a_key(name) or (name in audit_environment.CLOUD and _has_adc())
+            placeholders.is_kept_by_a_key(name) or (name in audit_environment.VERTEX and _has_adc())
         )
         return None if is_replaced else self._read_recorded_values().get(name)
 

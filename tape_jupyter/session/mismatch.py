@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,13 +24,17 @@ from tape_jupyter.cassette.match_key import (
     nearest,
 )
 from tape_jupyter.core.call import FunctionCall, HostClass, Request
+from tape_jupyter.core.plain_text import format_count, format_times
 from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.errors import CassetteError, UnmatchedCall
 from tape_jupyter.replay.player import Frozen, Refuse
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.session.cell import Divergence, TapedCell
 
-SEARCH_SECONDS = 0.3  # a miss is told at once, however large the cassette
+SEARCH_SECONDS, SEARCH_IN_ALL = 0.3, 3.0
+"""What a search for the nearest call takes at most, however large the cassette, and what all those
+of a cell take: thousands of tasks may be refused one after another.
+"""
 
 
 def title(call: Request | FunctionCall) -> str:
@@ -56,7 +61,7 @@ def miss(
         return UnmatchedCall(_describe_frozen_call(cell, call, refused, where, secrets))
     if refused.times and not refused.why:
         return UnmatchedCall(
-            f"{title(call)}: recorded {times_text(refused.times)} in {where}, and this cell now makes it once more. "
+            f"{title(call)}: recorded {format_times(refused.times)} in {where}, and this cell now makes it once more. "
             "Nothing was sent. Record the cell again, or use %%tape new_episodes to add the new call."
         )
     lines = [f"{title(call)} is not on the tape ({where}). Nothing was sent."]
@@ -110,17 +115,13 @@ def _describe_frozen_call(
     now = f"Now: give it {stub}, fix the difference, or let it run once without --freeze."
     if refused.times:
         return (
-            f"{title(call)} is frozen, recorded {times_text(refused.times)} in {where}, and now made once more. "
+            f"{title(call)} is frozen, recorded {format_times(refused.times)} in {where}, and now made once more. "
             f"It did not run. {now}"
         )
     lines = [
         f"{title(call)} is frozen (--freeze), and no recording in {where} answers it. It did not run."
     ]
     return "\n".join([*lines, *_format_nearest_call(cell, call, secrets)[0], now])
-
-
-def times_text(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
 
 
 def _format_nearest_call(
@@ -133,15 +134,19 @@ def _format_nearest_call(
             none = f"There is no cassette {cell.path}."
         return [none], False
     ours = compared_fields(call, secrets=secrets)
-    entry = nearest_call(ours, cell.cassette.calls)
+    entry = nearest_call(cell, ours)
     if entry is None:
         field_lines = [
             f"  {name}: {str(value)[:200]!r}"
             for name, value in ours.items()
             if name not in ("tool", "method", "url")
         ]
+        others = format_count(len(cell.cassette), "call")
+        found = f"Nothing like it is recorded ({others} to other places)"
+        if cell.findings.searched >= SEARCH_IN_ALL:
+            found = f"What is recorded like it was not looked for: calls before it took {SEARCH_IN_ALL:.0f} s of that"
         return [
-            f"Nothing like it is recorded ({len(cell.cassette)} calls to other places). It asks:",
+            f"{found}. It asks:",
             *field_lines[:5],
         ], False
     head = f"Nearest recorded call: {entry.id} (run {entry.run}, {entry.book.path.name}:{entry.line}); it differs in:"
@@ -167,22 +172,32 @@ def _count_differing_words(fields: Mapping[str, Any], other: Mapping[str, Any]) 
 _NONE = object()
 
 
-def nearest_call(ours: Mapping[str, Any], calls: Sequence[Entry]) -> Entry | None:
+def nearest_call(cell: TapedCell, ours: Mapping[str, Any]) -> Entry | None:
     """Of recorded calls of the same sort the one whose fields are most like these; of equals the
     newest.
     """
-    result = nearest(ours, _read_recorded_calls(calls, is_tool="tool" in ours))
+    with _search_until(cell) as until:
+        result = nearest(ours, _read_recorded_calls(cell, until, is_tool="tool" in ours))
     return result[0] if result is not None else None
 
 
-def _read_recorded_calls(
-    calls: Sequence[Entry], *, is_tool: bool
-) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
-    """Recorded calls of the same sort with their fields, newest first, for as long as a person is
-    ready to wait.
+@contextmanager
+def _search_until(cell: TapedCell) -> Iterator[float]:
+    """The moment at which a search for what is shown of a refused call ends: for as long as a
+    person is ready to wait.
     """
-    until = monotonic() + SEARCH_SECONDS
-    for entry in reversed(calls):
+    began = monotonic()
+    try:
+        yield began + min(SEARCH_SECONDS, SEARCH_IN_ALL - cell.findings.searched)
+    finally:
+        cell.findings.searched += monotonic() - began
+
+
+def _read_recorded_calls(
+    cell: TapedCell, until: float, *, is_tool: bool
+) -> Iterator[tuple[Entry, Mapping[str, Any]]]:
+    """Recorded calls of the same sort with their fields, newest first."""
+    for entry in reversed(cell.cassette.calls if cell.cassette is not None else ()):
         if monotonic() > until:
             return
         theirs = recorded_fields(entry)
@@ -226,8 +241,9 @@ def find_divergence(
 ) -> Divergence:
     """The divergence that a refused call is."""
     ours = compared_fields(call, secrets=secrets)
-    calls = cell.cassette.calls if cell.cassette is not None else []
-    nearest = next(in_its_place(cell, ours, lineage), None) or nearest_call(ours, calls)
+    with _search_until(cell) as until:
+        nearest = next(in_its_place(cell, ours, lineage, until), None)
+    nearest = nearest or nearest_call(cell, ours)
     theirs = recorded_fields(nearest) or {} if nearest is not None else {}
     differences = sorted(
         differing_fields(theirs, ours, WIDTH), key=lambda field: _rank_field(field[0])
@@ -247,17 +263,22 @@ def claim_stale_call(
     """The recorded call in whose place this one stands, served to it; None where the cell's
     recording has none left.
     """
-    for entry in in_its_place(cell, compared_fields(call, secrets=secrets), lineage):
+    ours, until = compared_fields(call, secrets=secrets), monotonic() + SEARCH_SECONDS
+    for entry in in_its_place(cell, ours, lineage, until):
         if cell.player.claim(cell.execution, entry):
             return Stale(entry)
     return None
 
 
-def in_its_place(cell: TapedCell, ours: Mapping[str, Any], lineage: str) -> Iterator[Entry]:
+def in_its_place(
+    cell: TapedCell, ours: Mapping[str, Any], lineage: str, until: float
+) -> Iterator[Entry]:
     """Recorded calls of the same cell to the same address or tool that were not served in this
     execution: those of the same task or thread first, of those the most alike, of these the
     earliest.
     """
+    if monotonic() > until:
+        return
     runs, served = (
         cell.player.repeated(cell.execution) - {cell.recording.run},
         cell.execution.served,
@@ -266,7 +287,7 @@ def in_its_place(cell: TapedCell, ours: Mapping[str, Any], lineage: str) -> Iter
     run_calls = [
         entry for entry in calls if entry.run in runs and (entry.run, entry.id) not in served
     ]
-    until, ranked = monotonic() + SEARCH_SECONDS, []
+    ranked = []
     for place, entry in enumerate(run_calls):
         theirs = recorded_fields(entry) if monotonic() < until else None
         if theirs is not None and _extract_address(theirs) == _extract_address(ours):

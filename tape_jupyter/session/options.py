@@ -6,7 +6,6 @@ what would.
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import shlex
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from typing import Any, NoReturn
 from tape_jupyter.cassette.paths import check_cassette_name
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core import plugins
+from tape_jupyter.core.plain_text import did_you_mean
 from tape_jupyter.debugger.breakpoints import Breaks
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.replay.player import POLICIES
@@ -126,16 +126,19 @@ class Word:
 
 
 class LineParser(argparse.ArgumentParser):
-    """Parses what follows a magic. What it does not know is a TapeUsageError of one line."""
+    """Parses what follows a magic. What it does not know is a TapeUsageError of one line, which ends
+    with the usage where that is given.
+    """
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog=prog, add_help=False, allow_abbrev=False)
+    def __init__(self, prog: str, usage: str | None = None) -> None:
+        super().__init__(prog=prog, usage=usage, add_help=False, allow_abbrev=False)
 
     def error(self, message: str) -> NoReturn:
         _, unknown, rest = message.partition("unrecognized arguments: ")
         options = tuple(self._option_string_actions)
         near = did_you_mean(rest.split(maxsplit=1)[0], options) if unknown else ""
-        raise TapeUsageError(f"{self.prog}: {message}{near or '.'} {HELP}")
+        more = f"Usage: {self.usage}" if self.usage else HELP
+        raise TapeUsageError(f"{self.prog}: {message}{near or '.'} {more}")
 
 
 @lru_cache(maxsize=1)
@@ -191,14 +194,24 @@ def stubs(assignments: Iterable[str]) -> dict[str, Any]:
     return values
 
 
+def asks_for_help(line: str) -> bool:
+    """Whether the words after a magic's first one ask what that is."""
+    return not {"--help", "-h"}.isdisjoint(line.split())
+
+
+def split_words(line: str) -> list[str]:
+    """The words of a magic's line, as a shell would split them. Raises TapeUsageError."""
+    try:
+        return shlex.split(line)
+    except ValueError as error:
+        raise TapeUsageError(f"{line.strip()[:80]!r}: {error}. {HELP}") from None
+
+
 def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
     """The word of a `%%tape` line (what follows `%%tape`). Nothing in it is expanded. Raises
     TapeUsageError.
     """
-    try:
-        arguments = shlex.split(line)
-    except ValueError as error:
-        raise TapeUsageError(f"{line.strip()!r}: {error}. {HELP}") from None
+    arguments = split_words(line)
     if not arguments:
         raise TapeUsageError(f"name a mode. Usage: {USAGE}")
     if not arguments[0].startswith("-"):
@@ -271,11 +284,7 @@ def check_mode(mode: str, modes: tuple[str, ...] = SESSION_MODES, where: str = "
     """The mode itself; TapeUsageError with the nearest word when there is not a mode."""
     if mode in modes:
         return mode
+    for_all = "; for all cells: %tape live" if mode == "live" else ""
     raise TapeUsageError(
-        f"{where}{mode[:80]!r} is not a mode{did_you_mean(mode, modes)} (there are: {', '.join(modes)})"
+        f"{where}{mode[:80]!r} is not a mode{did_you_mean(mode, modes)} (there are: {', '.join(modes)}{for_all})"
     )
-
-
-def did_you_mean(text: str, choices: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(text, choices, n=1)
-    return f": did you mean {near[0]}?" if near else ""

@@ -6,21 +6,22 @@ decision the player's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
-from tape_jupyter.cassette.runs import newer_than, run_of
+from tape_jupyter.cassette.runs import CellIdentity, newer_than, run_of, span_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.cassette.takes.overrides import base_chain
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.core.plain_text import did_you_mean, join_some
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.providers import registry
 from tape_jupyter.replay.player import POLICIES, Policy
-from tape_jupyter.replay.selection import CallOrigin, Selection, call_origin
+from tape_jupyter.replay.selection import CallOrigin, Selection, Selector, call_origin
 from tape_jupyter.session.cell import CellRequest, ReportRow, TapedCell
 from tape_jupyter.session.http_recorder import RecorderBase, failure_word, row_of
 
@@ -82,6 +83,70 @@ def writes(options: Mapping[str, Any], mode: str, selection: Selection) -> bool:
     )
 
 
+def check_names(
+    selection: Selection, books: Sequence[Cassette], is_defined: Callable[[str], object]
+) -> list[str]:
+    """What is to be said, before anything runs, of words that no recorded call fits and whose tool
+    is not defined either.
+
+    Raises TapeUsageError for a call that is not on the tape, and for a tool's name that is nearly
+    one of the tape's: a mistyped --freeze would let the tool run.
+    """
+    notes = []
+    words = [("--live", each) for each in selection.live]
+    words += [("--freeze", each) for each in selection.freeze]
+    words += [("--stub", Selector("tool", name)) for name in selection.stubs]
+    for option, word in words:
+        if _is_known(word, books, is_defined):
+            continue
+        names = sorted(_list_names(word.kind, books))
+        likeness = _MISTYPED if word.kind == "tool" else 0.6
+        text = f"{option} {word}: no recorded call fits it"
+        near = did_you_mean(word.name, names, likeness)
+        if word.kind == "call" or near:
+            raise TapeUsageError(f"{text}{near or '; tape calls lists them.'} Nothing was run")
+        notes.append(f"{text}{f' (there: {join_some(names, 5)})' if names else ''}")
+    return notes
+
+
+_MISTYPED = 0.8
+"""How alike two tools' names are (difflib's ratio), of which one is taken for the other mistyped."""
+
+
+def _is_known(
+    word: Selector, books: Sequence[Cassette], is_defined: Callable[[str], object]
+) -> bool:
+    if word.kind in ("llm", "tools") or (word.kind == "tool" and is_defined(word.name)):
+        return True
+    if word.kind == "host":
+        calls = (entry.request() for book in books for entry in book.calls)
+        sites = (call_origin(call, "model", CellIdentity()) for call in calls)
+        return any(word.selects(site, None) for site in sites if site.port is not None)
+    if word.kind == "cell":
+        cells = (run_of(run).cell for book in books for run in book.runs)
+        return any(word.selects(CallOrigin("model", cell=cell), None) for cell in cells)
+    return word.name in _list_names(word.kind, books)
+
+
+def _list_names(kind: str, books: Sequence[Cassette]) -> set[str]:
+    """What a word of this kind could name on these tapes; of hosts and cells nothing is listed."""
+    if kind == "tool":
+        return {each for book in books for name in book.tools for each in _name_tool(name)}
+    if kind == "call":
+        calls = [entry for book in books for entry in book.calls]
+        return {name for call in calls for name in (call.id, span_of(call.run, call.id))}
+    return set()
+
+
+def _name_tool(name: str) -> tuple[str, str]:
+    """A method goes by its own name as well."""
+    return name, name.rpartition(".")[2]
+
+
+def contains_name(source: str, name: str) -> bool:
+    return re.search(rf"\b{re.escape(name)}\b", source) is not None
+
+
 def require_outside(request: CellRequest, selection: Selection) -> None:
     """Raises TapeUsageError for a tool that must not run and that the cell itself defines: it is
     not taped in time.
@@ -141,9 +206,13 @@ def sessions_own(request: CellRequest, session: Mapping[str, Any], *, sealed: bo
 
     `sealed`: it replays, whatever the cell says, and nothing of the cell's own goes live; the cell
     may still name the take that it replays, and the session's pace is everybody's. Else the
-    session's frozen boundaries and stubs hold besides the cell's own.
+    session's frozen boundaries and stubs hold besides the cell's own. What the session leaves out
+    of what tools do (`no_effects`) every cell leaves out.
     """
     session_options = {name: session[name] for name in OPTIONS if session.get(name)}
+    if session.get("no_effects"):
+        own = request.options.get("no_effects", ())
+        session_options["no_effects"] = tuple(dict.fromkeys((*own, *session["no_effects"])))
     if sealed:
         session_options |= {"strict": True} if session.get("strict") else {}
         paced = {"pace": session["pace"]} if session.get("pace") else {}

@@ -64,13 +64,15 @@ def on_tape(over: TapedCell) -> OnTape | None:
 def spans_of_run(
     book: Book, run: str, entries: Iterable[Entry], sources: Sources | None = None, mode: str = ""
 ) -> Spans:
-    """The spans of one run that made, or was played, these calls: in `mode`, else as recorded."""
+    """The spans of one run that made, or was played, these calls: in `mode`, else as recorded. In a
+    mode of its own the cell takes as long as its calls did: the recorded cell did more than they.
+    """
     spans = Spans(book, sources)
-    record = book.by_run.get(run, {"run": run})
+    record, ended = book.by_run.get(run, {"run": run}), book.ended.get(run)
+    if mode:
+        record, ended = {**record, "mode": mode, "at": ""}, ended and {**ended, "seconds": 0}
     headers = sorted(read_call_headers(list(entries)), key=lambda each: each.at)
-    spans.nodes = list(
-        cell({**record, "mode": mode} if mode else record, book.ended.get(run), headers)
-    )
+    spans.nodes = list(cell(record, ended, headers))
     spans.zero = min((node.begin for node in spans.nodes if node.begin), default=0.0)
     return spans
 

@@ -10,6 +10,7 @@ import contextvars
 import json
 import os
 import secrets as entropy
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -24,17 +25,19 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import source_hash, title_of
 from tape_jupyter.cassette.match_key import IgnorePath, match_key
 from tape_jupyter.cassette.records import moment_text
-from tape_jupyter.cassette.runs import CellIdentity
+from tape_jupyter.cassette.runs import CellIdentity, whole_run_before
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison.outputs import REMARKS, Output, Remark
 from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.core.context import ORIGIN, Origin
 from tape_jupyter.core.stubs import do_nothing
-from tape_jupyter.dataflow.isolated.process import AWAY
+from tape_jupyter.core.unlisted_thread import run_unlisted
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
+from tape_jupyter.isolation.namespaces import AWAY
 from tape_jupyter.isolation.network_guard import Guard, Policy, Sighting
 from tape_jupyter.replay.player import MODES, Matching, Mode, Player
+from tape_jupyter.replay.selection import Selection
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.session import late_secrets, partial_replay, pins, placeholders, unplayed_tools
 from tape_jupyter.session.cell import (
@@ -93,6 +96,7 @@ class TapeSession:
 
     def __init__(self) -> None:
         self.secrets = Secrets()
+        self._notes_of_names: set[str] = set()
         self._learned = 0  # what was looked for in what is recorded
         self._recorded_runs: set[str] = (
             set()
@@ -123,6 +127,7 @@ class TapeSession:
         self.lending = Lending(self.secrets, lambda: bool(self._cells) or self.sealed)
         self._boundary = Interceptor(self)
         self._remarks: list[tuple[Remark, str]] = []
+        self._await_sync: Callable[[], None] = do_nothing
         self.watchers: list[Callable[[], None]] = []
         self.tracker: Tracker | None = None  # of the shell whose cells these are
         self.list_outputs: Callable[[], Sequence[Output] | None] = do_nothing
@@ -332,6 +337,17 @@ class TapeSession:
             raise
         return cassette, player
 
+    def _check_names(self, request: CellRequest, selection: Selection, cassette: Cassette) -> None:
+        """Words that fit nothing are refused, or said once, before the cell runs."""
+
+        def is_defined(name: str) -> bool:
+            return name in request.namespace or partial_replay.contains_name(request.source, name)
+
+        for note in partial_replay.check_names(selection, [cassette], is_defined):
+            if note not in self._notes_of_names:
+                self._notes_of_names.add(note)
+                print(f"tape: {note}", file=sys.stderr)  # noqa: T201 - a note to a person
+
     def forget(self, path: Path) -> None:
         """Drop what is known of a cassette: the next cell opens it anew."""
         self._shelf.pop(path.absolute(), None)
@@ -360,6 +376,8 @@ class TapeSession:
             mode = "replay"
         selection = partial_replay.selection_of(request.options, request.mode)
         partial_replay.require_outside(request, selection)
+        if cassette is not None and not self.forced:
+            self._check_names(request, selection, cassette)
         if mode != request.mode:
             selection = selection.without_stubs()
         execution = player.start(
@@ -462,6 +480,7 @@ class TapeSession:
         they lost. A headless run asks: the summary that says it too is an output, which a program
         can clear or capture.
         """
+        self._await_sync()
         taken, self._remarks = self._remarks, []
         return json.dumps({kind: [text for one, text in taken if one == kind] for kind in REMARKS})
 
@@ -474,7 +493,7 @@ class TapeSession:
             return
         record: dict[str, Any] = {
             "outcome": _name_outcome(error, interrupted=interrupted),
-            "seconds": round(cell.start.measure_elapsed(), 3),
+            **cell.start.record(),
             "calls": len(cell.findings.rows),
             **cell.ran_record(interrupted=interrupted),
         }
@@ -489,16 +508,38 @@ class TapeSession:
                 cell.warn(by_order(names, calls))
         record.update(cell.recording.ends)
         try:
-            cell.cassette.end_run(cell.recording.run, record, self.secrets)
-            cell.warn_of_removed_calls()
-            if self.secrets.learned != self._learned:
-                self._learned = self.secrets.learned
-                for line in late_secrets.told_before(
-                    cell.cassette, self._recorded_runs, self.secrets
-                ):
-                    cell.warn(line)
+            self._commit_end(cell, cell.cassette, record)
+            if error is not None and cell.mode == "record":
+                cell.findings.notes += _describe_way_back(cell, cell.cassette)
         except (CassetteError, OSError) as problem:
             cell.lose(f"the end of the run is not on the tape: {problem}")
+
+    def _commit_end(self, cell: TapedCell, cassette: Cassette, record: dict[str, Any]) -> None:
+        at_once = cell.request.block or os.name == "nt"  # there an open file is not replaced
+        cassette.end_run(cell.recording.run, record, self.secrets, sync=at_once)
+        if not at_once:
+            self._sync_beside(cell, cassette)
+        cell.warn_of_removed_calls()
+        if self.secrets.learned != self._learned:
+            self._learned = self.secrets.learned
+            for line in late_secrets.told_before(cassette, self._recorded_runs, self.secrets):
+                cell.warn(line)
+
+    def _sync_beside(self, cell: TapedCell, cassette: Cassette) -> None:
+        """Have the disk hold what a cell recorded beside what comes next: it takes milliseconds, and
+        only a loss of power would lose it.
+        """
+
+        def sync_to_disk() -> None:
+            try:
+                cassette.sync()
+            except CassetteError as error:
+                problem = f"what this cell recorded is not safe on the disk: {error}"
+                cell.lose(problem)
+                self._remarks.append(("lost", problem))
+
+        self._await_sync()
+        self._await_sync = run_unlisted(sync_to_disk)
 
     def start_run(self, cell: TapedCell) -> None:
         """Commit the run's record before its first call goes out. Raises CassetteError."""
@@ -714,6 +755,25 @@ def _describe_older_recording(number: int, count: int) -> list[str]:
         "without cell ids several may be alike, and its next run plays"
     )
     return [f"{position} the next. To have one only, record it again in a new session"]
+
+
+def _describe_way_back(cell: TapedCell, cassette: Cassette) -> list[str]:
+    """A recording that ended with an error counts, as the newest does: where a whole one was there
+    before it, how to have that one replayed again.
+    """
+    whole = whole_run_before(cassette.runs, cassette.ended, cell.recording.run)
+    if not whole or cassette.base is not None:
+        return []
+    name = "" if paths.stem(cassette.path) == paths.MAIN else f"{paths.stem(cassette.path)} "
+    command = (
+        f"tape prune {cassette.path}" if cell.request.block else f"%tape prune {name}".rstrip()
+    )
+    return [
+        (
+            "this recording ended with an error, and is the one that replays now. "
+            f"To replay the one before it again: {command} --back-to {whole}"
+        )
+    ]
 
 
 def _name_outcome(error: BaseException | None, *, interrupted: bool) -> str:

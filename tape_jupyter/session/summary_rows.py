@@ -13,12 +13,13 @@ import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import chain, islice
 from typing import Any
 
 from tape_jupyter.audit import drift, environment
 from tape_jupyter.audit.run_view import AuditedRun, call_seen, view_run
 from tape_jupyter.cassette.cassette import Cassette, Entry
-from tape_jupyter.cassette.runs import run_of
+from tape_jupyter.cassette.runs import run_of, span_of
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.providers.json_access import as_mapping
@@ -149,12 +150,16 @@ class Rows(DeferredList[ReportRow]):
             list(cell.execution.played),
             cell.tags.run,
         )
+        order = list(cell.recording.ran)
         self._count = len(live) + len(served)
 
         def build_rows() -> Iterator[ReportRow]:
             run = environment.tags_of(tags_of_run())
-            yield from (replace(row, tags={**run, **row.tags}) for row in live)
-            yield from map(row_of_entry, served)
+            made = (replace(row, tags={**run, **row.tags}) for row in live)
+            played, names = map(row_of_entry, served), {span_of(e.run, e.id) for e in served}
+            for name in order:
+                yield from islice(played if name in names else made, 1)
+            yield from chain(made, played)
 
         super().__init__((), build_rows)
 

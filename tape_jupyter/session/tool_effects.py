@@ -10,6 +10,7 @@ The record of it is the call's `did` (core/call.py, `Value`), with those of thes
     settings   which settings of the process and of libraries it changed (session/tool_settings.py)
     files      what it wrote in the notebook's folder (session/tool_files.py)
     lost       in words, what of all this could not be written
+    cancelled  how often its task was cancelled, and it went on
     amid       where others went on meanwhile: how many of the things that it showed came together.
                First those that it showed at once, before it awaited anything; then a count for each
                place in the order of hand-overs (determinism/order.py). True where there are no
@@ -18,7 +19,9 @@ The record of it is the call's `did` (core/call.py, `Value`), with those of thes
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import linecache
 import logging
 import os
 import re
@@ -26,6 +29,7 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import ModuleType
 from typing import Any, Protocol
@@ -34,6 +38,7 @@ from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
 from tape_jupyter.effects.imports import import_again, read_import_effects
 from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
+from tape_jupyter.effects.paths import follow_path
 from tape_jupyter.effects.redoing import Redo, restore_own_objects
 from tape_jupyter.effects.scope import Scope
 from tape_jupyter.effects.writing import EffectWriter
@@ -42,7 +47,14 @@ from tape_jupyter.encoding.values.exceptions import MAX_CHAIN
 from tape_jupyter.encoding.values.placeholders import Argument
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.instrumentation.concurrency.threads import going_on
-from tape_jupyter.instrumentation.tools.output import handlers_of
+from tape_jupyter.instrumentation.tools import processes
+from tape_jupyter.instrumentation.tools.output import (
+    current_sinks,
+    emit_message,
+    find_publisher,
+    handlers_of,
+    is_kernels,
+)
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
 from tape_jupyter.session.tool_settings import ToolSettings, set_again
@@ -95,11 +107,19 @@ class ObservedBody:
         """Hand-overs, and the round of its event loop, when the body began."""
         self._overlapping: dict[str, None] = {}
         self._imported: list[ModuleType] = []
+        self._sinks: Mapping[str, Any] = {}
+        self._cancelled = 0
+        self._lost: list[str] = []
+        """In words, what of what it showed cannot be written."""
+        self._display_ids: set[str] = set()
+        """Of what it displayed itself."""
         self.begin()
 
     def begin(self) -> None:
         """The body is about to run, or to run on."""
-        self._events, self._groups, self._changes = [], [], Changes()
+        self._events, self._groups, self._lost, self._changes = [], [], [], Changes()
+        self._sinks = current_sinks()
+        self._cancelled = _count_cancels()
         order = self._clock_order
         self._began = self._count_handovers(), None if order is None else order.round
         self._note_concurrent_bodies()
@@ -107,6 +127,8 @@ class ObservedBody:
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._collect_outer_snapshots())
             self._settings = ToolSettings(self._cell.folder, self._snapshot.words)
+            if processes.may_write(self._snapshot.words):
+                processes.begin_writing(self)
         if "files" not in self._left_out:
             self._files = ToolFiles(self._cell.folder, self._is_running_here)
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
@@ -133,9 +155,10 @@ class ObservedBody:
         return capture is not None
 
     def wait_to_show(self) -> None:
-        """The body is about to show something: where that needs a place in the order of hand-overs,
-        others come to rest first.
+        """The body is about to show something, after what came from its processes: where that needs a
+        place in the order of hand-overs, others come to rest first.
         """
+        self._record_events(processes.take_read(self))
         if self is not self._outermost:
             self._outermost.wait_to_show()
             return
@@ -144,15 +167,23 @@ class ObservedBody:
         if not (self._is_alone_since_shown() or (not self._groups and self._is_at_start())):
             self._capture.take_turn()
 
-    def record_output(self, event: dict[str, Any]) -> None:
-        """The body showed something; or what it started, after it ended, while another one runs."""
+    def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
+        """The body showed something, at a sink; or what it started, after it ended, while another one
+        runs.
+        """
         if self not in self._running.open:
             if self._running.open:
-                self._running.open[-1].record_output(event)
+                self._running.open[-1].record_output(event, sink)
             return
         if self._around is not None:
-            self._around.record_output(event)
+            self._around.record_output(event, sink)
         if "output" in self._left_out:
+            return
+        event = self._as_shown(event, sink)
+        if not event:
+            return
+        if "lost" in event:
+            self._lost.append(event["lost"])
             return
         group = self._choose_group()
         together = bool(self._groups) and self._groups[-1] == group
@@ -160,8 +191,43 @@ class ObservedBody:
             if together and name in event and name in self._events[-1]:
                 self._events[-1][name] += event[name]
                 return
-        self._events.append(dict(event))
+        self._events.append(dict(event) if "out" in event or "err" in event else event)
         self._groups.append(group)
+
+    def _as_shown(self, event: dict[str, Any], sink: Any) -> dict[str, Any]:
+        """The event as it is recorded; {} where it went to what the body itself put there to catch it."""
+        if sink is not None and sink != self._sinks.get(next(iter(event))):
+            lost = {"lost": "what it wrote past `redirect_stdout` or the like is not recorded"}
+            return lost if is_kernels(sink) else {}
+        return self._with_handle(event) if "display" in event else event
+
+    def _with_handle(self, event: dict[str, Any]) -> dict[str, Any]:
+        """Of the update of a display that others made: where the program keeps its id, which is another
+        one in replay.
+        """
+        display_id = event.get("transient", {}).get("display_id")
+        if not event.get("update"):
+            self._display_ids.add(str(display_id))
+        elif display_id not in self._display_ids and self._snapshot is not None:
+            handle = self._snapshot.find_text(display_id)
+            if handle or not _GENERATED.fullmatch(str(display_id)):
+                return {**event, "handle": handle} if handle else event
+            return {"lost": "it updated a display whose handle was not found"}
+        return event
+
+    def writes_to_descriptors(self) -> None:
+        """The body, or a process that it starts now, writes to the descriptors 1 and 2."""
+        processes.begin_writing(self)
+
+    def _record_events(self, events: Sequence[dict[str, Any]]) -> None:
+        for event in events:
+            self.record_output(event)
+
+    def acting_again(self, objects: Sequence[Any]) -> AbstractContextManager[None]:
+        """Inside, code of these objects shows something, and does so in replay: what it changes is done
+        then.
+        """
+        return self._running.act_apart(objects)
 
     def imported(self, module: ModuleType) -> None:
         """The body imported a module of the user's, which has just run."""
@@ -238,7 +304,8 @@ class ObservedBody:
         """What the body did since it began; {} where that is nothing. What could not be written is
         said.
         """
-        lost = [event.pop("lost") for event in self._events if "lost" in event]
+        self._record_events(processes.end_writing(self))
+        lost, self._lost = self._lost, []
         did: dict[str, Any] = {}
         if self._snapshot is not None:
             self._changes, self._snapshot = (
@@ -263,18 +330,24 @@ class ObservedBody:
                 f"what {each} did after it returned, in a thread or task that it started"
                 for each in going_on(self._capture)
             ]
+            lost += [
+                f"what the process {name} did after it returned"
+                for name in processes.list_running_processes(self._capture)
+            ]
         if self in self._running.open:
             self._running.open.remove(self)
         did["amid"] = self._describe_interleaving()
+        did["cancelled"] = max(0, _count_cancels() - self._cancelled)
         did["shown"] = [event for event in self._events if event]
         did["lost"] = list(dict.fromkeys(lost))
         self._events, self._groups, self._shown_at, self._overlapping = [], [], None, {}
         for each in did["lost"]:
-            self._cell.warn(
-                f"{self._call.kind} {self._call.name}: {each}. Replay does not do this again",
-                cold=True,
-            )
+            self.warn(f"{each}. Replay does not do this again")
         return {name: value for name, value in did.items() if value}
+
+    def warn(self, what: str) -> None:
+        """Name what the tape does not hold of the call."""
+        self._cell.warn(f"{self._call.kind} {self._call.name}: {what}", cold=True)
 
     def _describe_interleaving(self) -> list[int] | bool:
         """What the record says of others that went on while it showed things."""
@@ -342,6 +415,15 @@ class ObservedBody:
             did["raised"] = places
 
 
+def _count_cancels() -> int:
+    """How often the task that runs was cancelled, and nobody took that back."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return 0
+    return 0 if task is None else task.cancelling()
+
+
 class RecordedEffects:
     """What a recorded body did, for replay (core/call.py, `Effects`)."""
 
@@ -392,8 +474,7 @@ class RecordedEffects:
                 self._report_problem(problem)
         if self._redo is not None:
             self._redo_changes(self._redo, did)
-        for each in did.get("lost", ()):
-            self._report_problem(str(each))
+        self._report_recorded_losses(did)
 
     def _import_modules(self, did: Mapping[str, Any], scope: Scope) -> None:
         for problem in import_again(did.get("imports", ()), scope):
@@ -440,8 +521,17 @@ class RecordedEffects:
             setattr(above, f"__{last}__", live)
         return error
 
+    def _report_recorded_losses(self, did: Mapping[str, Any]) -> None:
+        for each in did.get("lost", ()):
+            self._report_problem(str(each))
+        if masked := did.get("masked"):
+            self._cell.warn(f"{self._describe_call()}: {masked}")
+
+    def _describe_call(self) -> str:
+        return f"{self._call.kind} {self._call.name} (call {self._name})"
+
     def _report_problem(self, what: str) -> None:
-        message = f"{self._call.kind} {self._call.name} (call {self._name}): {what}: this did not happen in this replay"
+        message = f"{self._describe_call()}: {what}: this did not happen in this replay"
         self._cell.findings.unheld.append(message)
         self._cell.warn(message)
 
@@ -463,11 +553,18 @@ class RecordedEffects:
                     and not _has_same_handlers(event["log"])
                 ):
                     self._redo.run_handlers()
-                _emit_event(event)
+                _emit_event(self._with_own_id(event) if "handle" in event else event)
         except Exception as why:
             self._report_problem(
                 f"what it showed ({', '.join(event)}) cannot be shown here ({type(why).__name__}: {why})"
             )
+
+    def _with_own_id(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The update of a display, for the one that the program made here."""
+        if self._call.scope is None:
+            return event
+        display_id = follow_path(event["handle"], self._call.scope)
+        return {**event, "transient": {**event["transient"], "display_id": display_id}}
 
     @property
     def _workflow_context(self) -> Any:
@@ -491,13 +588,15 @@ def _emit_event(event: Mapping[str, Any]) -> None:
         _emit_warning(event)
     elif "stream" in event:
         sys.modules["langgraph.config"].get_stream_writer()(registry.thaw(event["stream"]))
+    elif "message" in event:
+        emit_message(event)
     elif "event" in event:
         dispatch = sys.modules["langchain_core.callbacks.manager"].dispatch_custom_event
         dispatch(event["event"], registry.thaw(event["data"]))
 
 
 def _publish_display(event: Mapping[str, Any]) -> None:
-    publisher = _find_publisher()
+    publisher = find_publisher()
     if publisher is None:
         sys.stdout.write(f"{event['display'].get('text/plain', '')}\n")
         return
@@ -506,16 +605,12 @@ def _publish_display(event: Mapping[str, Any]) -> None:
 
 
 def _clear_output(wait: bool) -> None:
-    if (publisher := _find_publisher()) is not None:
+    if (publisher := find_publisher()) is not None:
         publisher.clear_output(wait)
 
 
-def _find_publisher() -> Any:
-    interactive = sys.modules.get("IPython.core.interactiveshell")
-    # makes none
-    shell = interactive.InteractiveShell._instance if interactive is not None else None  # noqa: SLF001
-    return shell.display_pub if shell is not None else None
-
+_GENERATED = re.compile(r"[0-9a-f]{32}")
+"""An id of a display that IPython made up."""
 
 _CELLS = re.compile(r".*[/\\]ipykernel_\d+[/\\]")
 
@@ -528,12 +623,15 @@ def _localize_filename(file: str) -> str:
 
 
 def _emit_log_record(event: Mapping[str, Any]) -> None:
-    others = ("extra", "handlers", "files")
+    others = ("extra", "handlers", "files", "args", "template")
     fields = {name: value for name, value in event.items() if name not in others}
     for name, value in event.get("extra", {}).items():
         with contextlib.suppress(CassetteError):
             fields.setdefault(name, registry.thaw(value))
     fields["pathname"] = _localize_filename(str(event.get("pathname", "")))
+    if "args" in event:
+        with contextlib.suppress(CassetteError):
+            fields |= {"args": registry.thaw(event["args"]), "msg": event["template"]}
     record = logging.makeLogRecord(fields)
     if not _has_same_handlers(event):
         lacks = "".join(f", and {name} lacks this line" for name in event.get("files", ()))
@@ -551,5 +649,7 @@ def _emit_warning(event: Mapping[str, Any]) -> None:
     warning = registry.thaw_error(event["warning"])
     if isinstance(warning, Warning):
         place = _localize_filename(str(event["file"])), int(event["line"])
-        message = warnings.WarningMessage(warning, type(warning), *place, line=event.get("text"))
+        text = event.get("text")
+        line = None if linecache.getline(*place).strip() == text else text
+        message = warnings.WarningMessage(warning, type(warning), *place, line=line)
         warnings._showwarnmsg(message)  # type: ignore[attr-defined]  # noqa: SLF001

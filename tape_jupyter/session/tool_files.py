@@ -222,8 +222,14 @@ def _restore_file(
     if folder is None:
         return "the notebook's folder is not known here"
     path = resolve_inside(folder, name)
-    now = _digest_file(path)
-    if rerun and now != each["was"] and path.is_file() and (added := _find_appended_bytes(each)):
+    now, is_link = _digest_file(path), path.is_symlink()
+    if (
+        rerun
+        and not is_link
+        and now != each["was"]
+        and path.is_file()
+        and (added := _find_appended_bytes(each))
+    ):
         with path.open("ab") as file:
             file.write(added)
         return ""
@@ -240,6 +246,8 @@ def _restore_file(
     else:
         content = thaw_bytes(each["content"], None)
         path.parent.mkdir(parents=True, exist_ok=True)
+        if is_link:  # the recorded body put a file in its place: what it leads to is another file
+            path.unlink()
         _write_content(path, content)
     return ""
 

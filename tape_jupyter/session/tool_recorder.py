@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 from tape_jupyter.cassette.match_key import MatchedRequest, asked_function
 from tape_jupyter.core.call import FunctionCall, Value, Where
+from tape_jupyter.encoding.values.generators import BEFORE_STEPS
 from tape_jupyter.encoding.values.mutations import FrozenValue, frozen_or_type
 from tape_jupyter.encoding.values.registry import (
     CannotFreeze,
@@ -29,7 +31,7 @@ from tape_jupyter.encoding.values.tracebacks import with_frames
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.replay.object_state import FIELDS, STATE, object_type_name, state_by_value
 from tape_jupyter.secrets.masked_values import MaskedValues
-from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.secrets.registry import Secrets, marker
 from tape_jupyter.session.cell import ReportRow, TapedCell
 from tape_jupyter.session.http_recorder import NullRecorder, RecorderBase
 from tape_jupyter.session.pins.random import Body
@@ -217,7 +219,8 @@ class FunctionCapture(RecorderBase, NullRecorder):
 
     def progress(self, steps: GeneratorSteps) -> None:
         self._steps = steps
-        self.observed.end()
+        if did := self.observed.end():  # a plain function that gave the generator
+            steps.did[BEFORE_STEPS] = did
         self._body.alone = False  # other code runs between its steps
         self.cell.recording.running[self] = None
 
@@ -236,8 +239,14 @@ class FunctionCapture(RecorderBase, NullRecorder):
     def wait_to_show(self) -> None:
         self.observed.wait_to_show()
 
-    def record_output(self, event: dict[str, Any]) -> None:
-        self.observed.record_output(event)
+    def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
+        self.observed.record_output(event, sink)
+
+    def writes_to_descriptors(self) -> None:
+        self.observed.writes_to_descriptors()
+
+    def acting_again(self, objects: Sequence[Any]) -> AbstractContextManager[None]:
+        return self.observed.acting_again(objects)
 
     def imported(self, module: ModuleType) -> None:
         self.observed.imported(module)
@@ -277,9 +286,16 @@ class FunctionCapture(RecorderBase, NullRecorder):
             self._end_steps(message)
         else:
             frozen = with_frames(freeze_error(error), error)
+            if isinstance(error, asyncio.CancelledError):  # this one ended it
+                did["cancelled"] = max(0, did.get("cancelled", 0) - 1)
             self.observed.raised(error, did)
             self._commit_value(
-                Value(error=frozen, seconds=self._measure_elapsed(), did=did), message
+                Value(
+                    error=frozen,
+                    seconds=self._measure_elapsed(),
+                    did={name: each for name, each in did.items() if each},
+                ),
+                message,
             )
 
     def _end_steps(self, error: str = "") -> None:
@@ -318,7 +334,29 @@ class FunctionCapture(RecorderBase, NullRecorder):
                     type_names[before["<opaque>"]] = None
         return tuple(type_names)
 
+    def _name_masked(self, value: Value) -> Value:
+        """The value; in its record, that keys in it are not kept, as a replay then says."""
+        kept = [value.value, value.error, value.did]
+        clean, is_masked = self.secrets.scrub_structure(kept)
+        if not is_masked:
+            return value
+        chosen = {marker(name) for _, name in self.secrets.patterns}  # as the user asked
+        before = str(kept)
+        names = dict.fromkeys(
+            each[1]
+            for each in _MARKER.finditer(str(clean))
+            if each[0] not in before and each[0] not in chosen
+        )
+        if not names:
+            return value
+        what = (
+            f"what it gave or did holds {', '.join(names)}, and a marker stands for what is secret"
+        )
+        self.observed.warn(what)
+        return replace(value, did={**value.did, "masked": what})
+
     def _commit_value(self, value: Value, error: str = "") -> None:
+        value = self._name_masked(value)
         row = ReportRow(
             self.id, self.call.kind, self.call.name, seconds=self._measure_elapsed(), error=error
         )

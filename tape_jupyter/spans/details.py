@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.cell_sources import cell_of
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.cassette.records import moment_text as written
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.core.parse_limits import ReadBudget
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import conversation as providers_conversation
 from tape_jupyter.providers import editing, registry
@@ -55,25 +55,27 @@ def _read_no_tags(_run: Mapping[str, Any], _call: Mapping[str, Any]) -> Mapping[
     return {}
 
 
-def read_call(
-    entry: Entry | None, budget: external_texts.ExpansionBudget | None = None
-) -> ReadCall:
-    """A call with its bodies. With a budget, a call whose long texts are beyond it is told as one
-    that is too large.
+def read_call(entry: Entry | None, budget: ReadBudget | None = None) -> ReadCall:
+    """A call with its bodies. With a budget, a call that holds more is told as one that is too
+    large.
     """
     if entry is None:
         return ReadCall(None, None, {})
     try:
-        if budget is not None and not budget.allows(size := entry.book.long_texts(entry)):
-            return ReadCall(
-                None,
-                None,
-                entry.head(),
-                f"its long texts have {size:,} bytes: too large to be shown here",
-            )
+        if budget is not None and (excess := _describe_excess(entry, budget)):
+            return ReadCall(None, None, entry.head(), excess)
         return ReadCall(entry.request(), entry.reply(), entry.head())
     except _MALFORMED as error:
         return ReadCall(None, None, {}, str(error))
+
+
+def _describe_excess(entry: Entry, budget: ReadBudget) -> str:
+    """What of a call is beyond the budget; "" nothing."""
+    if not budget.allows_values(count := entry.book.count_values(entry)):
+        return f"it holds about {count:,} values: too many to be shown here"
+    if not budget.allows_texts(size := entry.book.long_texts(entry)):
+        return f"its long texts have {size:,} bytes: too large to be shown here"
+    return ""
 
 
 def find_span(spans: Spans, span: str) -> Node | None:

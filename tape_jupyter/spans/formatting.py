@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tape_jupyter.core.call import Headers, header_value
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.encoding.http.content_encoding import TooLarge, decode_body
 
 CUT = 200_000
@@ -67,7 +68,7 @@ def body_section(data: bytes, headers: Headers) -> dict[str, Any]:
         )
     except UnicodeDecodeError:
         return section_of(
-            f"({len(plain):,} bytes{f' of {kind}' if kind else ''}: no text; see the raw bytes)"
+            f"({format_count(len(plain), 'byte')}{f' of {kind}' if kind else ''}: no text; see the raw bytes)"
         )
 
 

@@ -3,10 +3,6 @@
 The tree of 10,000 calls is made of heads alone; bodies are read for the rows of a page, as many as
 a time allows: a page may be shorter than was asked for. What was read is kept while the book only
 grows.
-
-What thousands of calls cost. Up to a model's first step a price is in proportion to its tokens: it
-is looked up once for a model and an hour, and multiplied for each call; above that, each call is
-looked up.
 """
 
 from __future__ import annotations
@@ -14,8 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,76 +17,21 @@ from tape_jupyter.cassette.cell_sources import Sources, cell_of, notebook_of
 from tape_jupyter.cassette.index_entries import Overridden
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.core.real_clock import perf_counter
-from tape_jupyter.providers.registry import Facts, Usage, call_cost
+from tape_jupyter.providers.registry import Facts, call_cost
 from tape_jupyter.spans.headers import CELL, SPAN, CallHeader, CallHeaders
 from tape_jupyter.spans.titles import RowSummary, happened, one_line
 from tape_jupyter.spans.tree import NOTHING_RUNS, Node, Pending, grow
-
-_HOUR = 3600
-_MANY, _FEW = 100_000, 1_000  # tokens: providers begin to charge more from 128,000 on, or later
-_KINDS = (Usage(1, 0), Usage(0, 1), Usage(1, 0, 1, 0), Usage(1, 0, 0, 1))
 
 
 def price(facts: Facts, at: float) -> float | None:
     """US dollars of a call made `at` (seconds of the epoch), at list price; None where it is not
     known.
     """
-    usage = facts.usage
-    if usage is None:
-        return None
-    plain = usage.input - usage.cached - usage.written
-    usual = plain >= 0 and usage.input <= _MANY
-    rates = None
-    if usual:
-        rates = _find_rates(facts.provider, facts.model, facts.answered, int(at // _HOUR))
-    if rates is None:
-        return _to_float(call_cost(facts, _to_datetime(at)))
-    counts = (plain, usage.output, usage.cached, usage.written)
-    if any(count and rate is None for count, rate in zip(counts, rates, strict=True)):
-        return None
-    return sum(count * rate for count, rate in zip(counts, rates, strict=True) if rate is not None)
-
-
-def load_prices() -> None:
-    """Import the table of prices, which takes a while, before somebody waits for it."""
-    call_cost(Facts(provider="anthropic", model="claude", usage=Usage(1, 1)))
-
-
-@lru_cache(maxsize=1024)
-def _find_rates(
-    provider: str, model: str, answered: str, hour: int
-) -> tuple[float | None, ...] | None:
-    """US dollars a token: of input, output, cached and written input. None where that is not in
-    proportion.
-    """
-    at = _to_datetime(hour * _HOUR)
-    rates: list[float | None] = []
-    for kind in _KINDS:
-        few, many = (
-            _compute_cost(provider, model, answered, kind, times, at) for times in (_FEW, _MANY)
-        )
-        if few is not None and many is not None and few * (_MANY // _FEW) != many:
-            return None
-        rates.append(None if many is None else float(many / _MANY))
-    return tuple(rates)
-
-
-def _compute_cost(
-    provider: str, model: str, answered: str, kind: Usage, times: int, at: datetime
-) -> Decimal | None:
-    usage = Usage(*(count * times for count in kind))
-    return call_cost(Facts(provider=provider, model=model, answered=answered, usage=usage), at)
-
-
-def _to_datetime(at: float) -> datetime:
-    return datetime.fromtimestamp(at if 0 < at < _LATE else 0, UTC)
+    dollars = call_cost(facts, datetime.fromtimestamp(at if 0 < at < _LATE else 0, UTC))
+    return None if dollars is None else float(dollars)
 
 
 _LATE = 32_503_680_000  # the year 3000: a moment made by hand
-
-
-def _to_float(dollars: Decimal | None) -> float | None:
-    return None if dollars is None else float(dollars)
 
 
 MARKS = ("", "overridden", "error", "diverged", "stale", "running", "superseded", "retried")
@@ -281,7 +220,7 @@ class Spans:
                 mark,
                 _round_seconds(start),
                 None,
-                _round_seconds(end),
+                _round_seconds(start + node.seconds if end else end),
                 name,
                 note,
                 None,
@@ -343,7 +282,7 @@ class Spans:
                     if (header.failed or header.error) and not sent_again
                 ),
                 "seconds": _round_seconds(
-                    sum(node.end - node.begin for node in self.nodes if node.kind == CELL)
+                    sum(node.seconds for node in self.nodes if node.kind == CELL)
                 ),
                 "tokens_in": sum(t.facts.usage.input for t in used if t.facts.usage)
                 if used

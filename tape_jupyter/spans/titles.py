@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from tape_jupyter.cassette import records
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.core.call import Reply
+from tape_jupyter.core.parse_limits import MOST_IN_RECORD
 from tape_jupyter.encoding.http import event_folding
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import conversation, http
@@ -87,6 +88,8 @@ def _read_reply_section(header: CallHeader) -> Mapping[str, Any]:
     if entry.more:  # bytes that came later belong to it: restored, and folded to nothing
         reply = entry.reply()
         return {"reply": reply} if isinstance(reply, Reply) else {}
+    if entry.length > MOST_IN_RECORD and entry.book.count_values(entry) > MOST_IN_RECORD:
+        return {}
     return entry.book.section(entry, "response")
 
 

@@ -55,6 +55,14 @@ class Node:
     retried: bool = False
     """A call that failed and was sent again: it stands below the one that ended it."""
 
+    held: float = 0.0
+    """Seconds of a cell's time in which a person held it, as one steps."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return max(0.0, self.end - self.begin - self.held)
+
 
 @dataclass(slots=True)
 class Pending:
@@ -191,9 +199,11 @@ def cell(
     starts = [header.at for header in own_calls or calls if header.at]
     begin = min([at, *starts] if at else starts, default=0.0)
     last = max((_compute_end(header, begin) for header in own_calls or calls), default=begin)
-    over = at + duration_seconds((ended or {}).get("seconds")) if at else begin
+    ended = ended or {}
+    held = duration_seconds(ended.get("held"))
+    over = at + duration_seconds(ended.get("seconds")) + held if at else begin
     end = max(last, over, pending.now if name == pending.run else begin)
-    yield Node(name, CELL, 0, record, begin, end, calls=len(calls), ended=ended or {})
+    yield Node(name, CELL, 0, record, begin, end, calls=len(calls), ended=ended, held=held)
     brothers = calls if ordered else sorted(calls, key=lambda call: call.at)
     yield from _build_nodes(_Run(name, record, begin), brothers)
 

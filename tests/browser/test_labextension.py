@@ -177,6 +177,14 @@ def test_the_switch_in_the_toolbar_sets_the_mode(recorded, server):
             expect(status).to_contain_text(f"{mode} · main · 2 calls")
 
 
+def test_the_switch_in_the_toolbar_has_three_modes_and_the_others_one_group_deeper(recorded):
+    switch = recorded.page.locator(".tape-mode select")
+    first = switch.locator("> option").evaluate_all("them => them.map(each => each.value)")
+    more = switch.locator("optgroup > option").evaluate_all("them => them.map(each => each.value)")
+    assert first == ["off", "record", "replay", "step"]
+    assert more == ["live", "once", "new_episodes"]
+
+
 def test_the_bars_say_what_a_running_cell_is_taped_as_before_its_first_call(server, page):
     """Its own line tapes it, and it works for a while before it asks anybody."""
     path = write(
@@ -361,6 +369,11 @@ def test_attempts_that_failed_stand_below_the_reply_and_none_opens_by_itself(lab
         view = sidebar_of(notebook)
         notebook.run(2)
     found = view.get_by_role("treeitem")
+    expect(found).to_have_count(2)  # what was sent again is folded below what ended it
+    expect(found.nth(1)).to_have_attribute("aria-expanded", "false")
+    found.first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
     expect(found).to_have_count(4)
     for row, level in enumerate(("1", "2", "3", "3")):
         expect(found.nth(row)).to_have_attribute("aria-level", level)
@@ -539,8 +552,12 @@ def test_every_command_stands_in_the_palette_with_its_key_and_in_the_run_menu(re
     for label in ("Tape: Re-run What Depends on This Cell", "Show the Tape", "Tape Mode: replay"):
         expect(found.filter(has_text=label)).to_have_count(1)
     page.keyboard.press("Escape")
-    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="View", exact=True).click()
     menu = page.locator(".lm-Menu-item:visible")
+    expect(menu.filter(has_text="Show the Tape")).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.get_by_role("menuitem", name="Run", exact=True).click()
     for label in ("Step Through This Cell", "Re-run What Depends on This Cell", "Tape Mode"):
         expect(menu.filter(has_text=label)).to_have_count(1)
     page.keyboard.press("Escape")

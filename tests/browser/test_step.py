@@ -184,6 +184,38 @@ def test_three_stops_the_second_reply_is_edited_and_the_cell_goes_on_with_it(sto
     assert not story.provider.requests  # nothing went out
 
 
+FOCUS = """() => {
+  const inside = document.querySelector('.tape-sidebar').contains(document.activeElement);
+  return inside && Boolean(document.activeElement.shadowRoot?.activeElement);
+}"""
+
+
+def test_the_keys_act_after_the_toolbars_step_after_a_call_went_live_and_after_stop(story):
+    """The focus is in the viewer each time, never on the page's body."""
+    page, stop = story.page, story.sidebar.get_by_label("The stop")
+    page.on("dialog", lambda dialog: dialog.accept())
+    story.notebook.select(5)
+    page.locator(".jp-NotebookPanel:visible .tape-mode select").select_option("step")
+    story.at(1)
+    page.wait_for_function(FOCUS)
+    stop.get_by_role("button", name="Answer by hand…").click()
+    stop.get_by_role("textbox", name="The text of the reply").fill("By hand.")
+    stop.get_by_role("button", name="Answer with this").click()
+    story.at(2)
+    page.wait_for_function(FOCUS)
+    live = stop.get_by_role("button", name="Let it go live")
+    if live.count():
+        live.focus()
+        page.keyboard.press("Enter")
+        story.at(3)
+        page.wait_for_function(FOCUS)
+    ends = story.bar.get_by_role("button", name="Stop", exact=True)
+    ends.focus()
+    page.keyboard.press("Enter")
+    story.over()
+    page.wait_for_function(FOCUS)
+
+
 def test_a_call_fails_the_next_is_answered_by_hand_one_goes_live_and_one_is_refused(story):
     story.begin(5)
     story.at(1)
@@ -206,6 +238,24 @@ def test_a_call_fails_the_next_is_answered_by_hand_one_goes_live_and_one_is_refu
     failed, by_hand, live = ast.literal_eval(story.notebook.python("print(got)"))
     assert (failed, by_hand) == ("InternalServerError", "From my own hand.") and "gamma" in live
     assert "BlockedConnection" in story.notebook.text(5)
+
+
+def test_where_a_call_is_not_on_the_tape_the_stop_shows_what_is_asked_otherwise(story):
+    story.notebook.python("kept = ask\ndef ask(text): return kept(text.replace('second', 'lost'))")
+    try:
+        story.begin(2)
+        story.at(1)
+        story.do("Step")
+        story.at(2)
+        stop = story.sidebar.get_by_label("The stop")
+        changed = stop.get_by_label("Fields that differ")
+        expect(changed.locator("del")).to_have_text("second")
+        expect(changed.locator("ins")).to_have_text("lost")
+        stop.get_by_role("button", name="Refuse").click()
+        story.over()
+        assert not story.provider.requests
+    finally:
+        story.notebook.python("ask = kept")
 
 
 def test_run_to_the_call_that_is_selected_ahead_and_back(story):

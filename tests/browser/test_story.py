@@ -223,6 +223,7 @@ def test_with_another_tab_in_front(story):
     told.changed_in_place()
 
 
+@pytest.mark.spread(2)
 def test_below_the_cell(story):
     told = story()
     view = output_of(told.notebook, 2)
@@ -267,6 +268,7 @@ def test_a_page_that_is_loaded_again_goes_on_with_the_question(story):
     expect(told.notebook.output(5).first).to_contain_text(CHANGED)
 
 
+@pytest.mark.spread(2)
 def test_without_the_labextension(story, server):
     with server.without_extension():
         told = story("%tape view")

@@ -25,7 +25,7 @@ from tests.scripted_model import ScriptedModel, call
 
 pytestmark = [
     pytest.mark.night,  # installs JupyterLab in an empty environment
-    pytest.mark.timeout(1800),
+    pytest.mark.timeout(900),
 ]
 PROOF = 180_000  # ms: a fresh kernel starts for it
 SIZES = {"": (1400, 1000), "900": (900, 1000), "125": (1120, 800)}

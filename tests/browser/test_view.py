@@ -105,7 +105,7 @@ def write(path, spans, texts, title="churn.ipynb"):
     ]
     side, script = ((STATIC / name).read_text() for name in ("page-side.js", "page.js"))
     path.write_text(
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>t</title><style>html,body,#tape{height:100%;margin:0}</style>'
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>t</title><style>:root{color-scheme:light dark}html,body,#tape{height:100%;margin:0}</style>'
         f'<div id="tape"></div>{"".join(blocks)}<script type="text/plain" id="tape-side">{side}</script><script>{script}</script>'
     )
     return path.as_uri()
@@ -274,3 +274,21 @@ def test_a_call_that_is_opened_in_a_narrow_pane_takes_the_focus_so_that_keys_act
         page.keyboard.press("Escape")
         expect(page.get_by_role("tabpanel")).to_have_count(0)
         expect(page.locator("[role=tree] [tabindex='0']")).to_be_focused()
+
+
+@pytest.mark.parametrize("width", [1200, 400, 250])
+def test_the_headings_of_a_difference_stand_beside_each_other(page, tmp_path, width):
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(story(tmp_path / "story.html"))
+    expect(page.locator(".error")).to_contain_text("429")
+    close = "Close detail" if width == 1200 else "Back to the list"
+    page.get_by_role("button", name=close).click()
+    page.get_by_role("treeitem").nth(1).click()
+    page.keyboard.press("d")
+    headings = page.locator("table.diff th")
+    expect(headings).to_have_count(2)
+    left, right = (headings.nth(number).bounding_box() for number in range(2))
+    assert left["x"] + left["width"] <= right["x"] + 1
+    assert right["x"] + right["width"] <= width
+    for heading in headings.all():
+        assert heading.evaluate("(each) => each.scrollWidth <= each.clientWidth")

@@ -1,6 +1,6 @@
 """A disk that fails at any write of a command, for real: the system call itself fails (tests/faulty_disk.py).
 
-The fault is named, the program has its replies, what is on the disk is readable and a beginning of what was recorded,
+The fault is named within a second, the program has its replies, what is on the disk is readable and a beginning of what was recorded,
 nothing half is left, and nobody takes it for a success: the exit code is 0 only where all is there. By itself the first
 call of each kind fails; TAPE_NIGHTLY fails each in turn.
 """
@@ -116,6 +116,12 @@ def shown(ended):
     return re.sub(r"[\d.]+|clean|at-|#\w+", "", ended.out)
 
 
+def says_it_at_once(disk, folder, ended):
+    """Whether it names the failure within a second; more where the machine takes long for nothing."""
+    nothing = disk.run(folder, "tape", "--version").seconds
+    return ended.said_after is not None and ended.said_after <= 1 + 20 * nothing
+
+
 def faulty(disk, make, words, fault, one=""):
     """Each failure of a command in turn, with the folder that it was in and how it ends without."""
     clean = make("clean")
@@ -147,6 +153,7 @@ def test_a_script_has_its_replies_and_does_not_end_well(disk, provider, tmp_path
             assert not fault.stays and there == kinds(clean / "nb.tapes/main.tape.yaml"), ended
         else:
             assert os.strerror(fault.error) in ended.out, ended
+            assert says_it_at_once(disk, folder, ended), ended
             assert there <= kinds(clean / "nb.tapes/main.tape.yaml"), ended
         assert ended.out.count("got") == whole.out.count("got") or "was not sent" in ended.out
         assert not [*folder.rglob("*.tmp")], ended
@@ -179,6 +186,7 @@ def test_a_command_says_it_in_a_line_and_changes_nothing(
         assert "Traceback" not in ended.out, ended
         named = os.strerror(FAULTS[name].error) in ended.out
         assert named or (ended.code == 0 and shown(ended) == shown(whole)), ended
+        assert not named or says_it_at_once(disk, folder, ended), ended
         assert ended.code or not named or "it will be asked for again" in ended.out, ended
         after = (folder / "churn.tapes/main.tape.yaml").read_bytes()
         assert after.startswith(before) and (command == "record" or after == before), ended

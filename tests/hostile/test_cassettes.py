@@ -683,13 +683,15 @@ def test_36_disk_full_while_appending(tmp_path):
 
 
 @pytest.mark.skipif(not mounts(), reason="needs a mount namespace")
-def test_36_a_script_that_lost_calls_does_not_end_well(tmp_path):
+@pytest.mark.parametrize("end", ["", "raise SystemExit(0)"])
+def test_36_a_script_that_lost_calls_does_not_end_well(tmp_path, end):
     done = run_in(
         tmp_path,
-        """
+        f"""
         with Provider() as provider, tape.recording(path):
             for n in range(30):
                 ask(provider.url, n)
+            {end}
         """,
         prefix=[
             "unshare",

@@ -10,11 +10,12 @@ import random
 import re
 import subprocess
 import sys
+import zlib
 
 import pytest
 
 from tape_jupyter.cassette.external_texts import MARK
-from tests.bundles import CELL, CONTENT, by_hand, made, recording
+from tests.bundles import CELL, CONTENT, Raw, by_hand, made, recording
 from tests.hostile.test_hostile_bundles import canonical
 
 MEGABYTES, SECONDS = 300, 20
@@ -133,6 +134,7 @@ NOTEBOOKS = {
     "of format 3 in format 4's clothes": {"nbformat": 3},
     "with metadata nested": {"metadata": {"x": nested(800)}},
     "with cells that are a number": {"cells": 7},
+    "with half of a character": {"cells": [{**CELL, "source": "'\ud800'"}]},
     "with a kernel that is a number": {"metadata": {"kernelspec": 7}},
 }
 
@@ -204,3 +206,162 @@ def test_a_file_with_the_name_of_a_module_does_not_run_before_the_first_cell(tmp
     code, said = look(tmp_path, by_hand(content).bytes(), "replay", "--yes", "--here")
     assert code in (0, 1) and "[1/1]" in said
     assert not ran.exists()
+
+
+def squeezed(data):
+    """Deflated to a hundredth, which is the most that a bundle may be."""
+    packer, step = zlib.compressobj(9, zlib.DEFLATED, -15), 1000
+    parts = [
+        packer.compress(data[at : at + step]) + packer.flush(zlib.Z_FULL_FLUSH)
+        for at in range(0, len(data), step)
+    ]
+    return b"".join([*parts, packer.flush()])
+
+
+def bundle_of(content, manifest=None):
+    raw = Raw()
+    for path, data in {"manifest.json": manifest or made(content).to_bytes(), **content}.items():
+        raw.add(path, data, packed=squeezed(data) if len(data) > 50_000 else None)
+    return raw.bytes()
+
+
+def with_many(**fields):
+    told = json.loads(made().to_bytes())
+    kit = {**told["kit"], **fields.pop("kit", {})}
+    return bundle_of(CONTENT, canonical({**told, "kit": kit, **fields}))
+
+
+def with_many_in_notebook(**fields):
+    told = {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5, **fields}
+    return bundle_of({**CONTENT, "session/churn.ipynb": json.dumps(told).encode()})
+
+
+def printed(text):
+    return {**CELL, "outputs": [{"output_type": "stream", "name": "stdout", "text": text}]}
+
+
+MANY = {
+    "guards": lambda: with_many(guards=[""] * 5_000_000),
+    "a few more guards than may be": lambda: with_many(guards=["x"] * 20_001),
+    "packages": lambda: with_many(kit={"distributions": ["a==1"] * 2_000_000}),
+    "models": lambda: with_many(kit={"models": [{}] * 5_000_000}),
+    "what is known of a repository": lambda: with_many(kit={"git": dict.fromkeys(map(str, range(900_000)), 1)}),
+    "what was left out": lambda: with_many(
+        left_out=[{"path": "a", "size": 1, "sha256": "", "why": ""}] * 300_000
+    ),
+    "cells": lambda: with_many(cells=json.loads(made().to_bytes())["cells"] * 60_000),
+    "metadata": lambda: with_many_in_notebook(metadata={"x": [{}] * 7_000_000}),
+    "lists in an output": lambda: with_many_in_notebook(
+        cells=[
+            {
+                **CELL,
+                "outputs": [
+                    {
+                        "output_type": "display_data",
+                        "metadata": {},
+                        "data": {"application/json": [[]] * 5_000_000},
+                    }
+                ],
+            }
+        ]
+    ),
+    "outputs": lambda: with_many_in_notebook(
+        cells=[{**CELL, "outputs": printed("")["outputs"] * 400_000}]
+    ),
+    "lines of a source": lambda: with_many_in_notebook(
+        cells=[{**CELL, "source": [""] * 4_000_000}]
+    ),
+    "numbers of a lock": lambda: bundle_of(
+        {**CONTENT, "environment/pylock.toml": LOCK + b"x = [" + b"1," * 4_000_000 + b"]\n"}
+    ),
+    "lists of a lock": lambda: bundle_of(
+        {**CONTENT, "environment/pylock.toml": LOCK + b"x = [" + b"[]," * 2_700_000 + b"]\n"}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.spread(4)
+@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize(
+    "words", [("verify",), ("replay", "--yes", "--here")], ids=lambda it: it[0]
+)
+def test_a_list_without_end_is_refused_before_it_is_read(tmp_path, name, words):
+    code, said = look(tmp_path, MANY[name](), *words)
+    if words[0] == "replay" and "lock" in name:
+        return  # this interpreter's packages: nobody reads the lock
+    assert code == (1 if words[0] == "verify" else 2)
+    assert re.search(r"(at most|has more than) [\d,]+ (are|is) read", said)
+    assert re.search(r"manifest|notebook|environment/pylock\.toml", said)
+
+
+def test_outputs_of_20_mb_that_came_in_400_kb_are_not_compared_and_said(tmp_path):
+    code, said = look(tmp_path, with_many_in_notebook(cells=[printed("a\n" * 10_000_000)]))
+    assert code == 0 and "cells whose outputs were not compared" in said
+
+
+def with_record(folder, text):
+    """A bundle whose first call's reply has these lines before its own."""
+    session = recording(folder)
+    (cassette,) = [each for each in session if each.endswith(".tape.yaml")]
+    block = "      - type: text\n        text: negative\n"
+    assert block in session[cassette].decode()
+    session[cassette] = session[cassette].decode().replace(block, text + block, 1).encode()
+    return bundle_of(session)
+
+
+RECORDS = {
+    "numbers": "      - [" + "1, " * 8_000_000 + "1]\n",
+    "items": "      - a\n" * 2_500_000,
+    "keys": "      - a: 1\n" + "".join(f"        k{at}: 1\n" for at in range(1_300_000)),
+    "escapes": '      - "' + "\\n" * 10_000_000 + '"\n',
+}
+
+
+@pytest.mark.spread(4)
+@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("words", [("verify",), ("open", "--json")], ids=lambda it: it[0])
+def test_a_record_that_holds_millions_of_values_is_not_parsed(tmp_path, name, words):
+    code, said = look(tmp_path, with_record(tmp_path / "work", RECORDS[name]), *words)
+    if words[0] == "verify" and name == "escapes":
+        assert code == 1 and re.search(r"main\.tape\.yaml:\d+ cannot be read: a text in", said)
+    else:
+        assert code == 0
+    if words[0] == "verify" and name != "escapes":
+        assert "not checked in full, for they hold too much: 1 call" in said
+
+
+def test_a_recording_of_any_number_of_records_is_refused(tmp_path):
+    session = recording(tmp_path / "work")
+    (cassette,) = [each for each in session if each.endswith(".tape.yaml")]
+    run = b"---\nrun: r-1\nmode: record\nsource: x\n...\n"
+    session[cassette] = b"---\ntape: 1\n...\n" + run * 400_000
+    code, said = look(tmp_path, bundle_of(session))
+    assert code == 1 and "it has 400,000 records, at most 200,000 are checked" in said
+
+
+FLOODS = {
+    "at once": "print('x' * 100_000_000)",
+    "in pieces": "for _ in range(100): print('x' * 1_000_000, flush=True)",
+    "as a display": "from IPython.display import HTML; HTML('x' * 100_000_000)",
+}
+
+
+@pytest.mark.spread(3)
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_cell_that_gives_output_without_end_stops_the_replay(tmp_path, name):
+    notebook = json.dumps(
+        {
+            "cells": [{**CELL, "source": FLOODS[name]}],
+            "metadata": {},
+            "nbformat": 4,
+            "nbformat_minor": 5,
+        }
+    ).encode()
+    place = tmp_path / "evil.tape.zip"
+    place.write_bytes(by_hand({**CONTENT, "session/churn.ipynb": notebook}).bytes())
+    line = [*TAPE, "replay", "--yes", "--here", str(place)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert (
+        "cell 1 gave more than 64 MiB of output" in done.stderr and "Traceback" not in done.stderr
+    )

@@ -1,7 +1,7 @@
 """One whole round of a bundle, with the command line alone: recorded, exported, verified, replayed by somebody else.
 
 Somebody else: another folder with blanks and letters of other alphabets, an empty home, no key, nowhere to write but a
-scratch folder, and, where strace is there, every connect counted. (With the lock's own packages: at night.)
+scratch folder, and, where strace is there, every connect and every write counted. (With the lock's own packages: at night.)
 """
 
 import json
@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -16,11 +17,12 @@ from tests.notebook import clean_env
 from tests.provider import Provider
 from tests.replayed import LIGHT
 from tests.notebook import notebook
+from tests.system_calls import STRACE, changed_paths, read_trace, strace
 
 CONNECT = re.compile(
     r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)"
 )
-STRACE = shutil.which("strace")
+TAKEN = ("/dev/", "/proc/")
 
 
 def tape(*words, env, before=()):
@@ -83,7 +85,7 @@ def test_it_verifies_and_replays_for_somebody_else_with_no_connection(bundle, tm
     env, trace = somebody(tmp_path), tmp_path / "trace"
     code, said, error = tape("verify", place, "--json", env=env)
     assert code == 0 and json.loads(said)["digest"] == bundle["sha256"], said + error
-    before = (STRACE, "-f", "-qq", "-e", "trace=connect", "-o", str(trace)) if STRACE else ()
+    before = strace(trace) if STRACE else ()
     code, said, error = tape("replay", place, "--yes", "--here", "--json", env=env, before=before)
     assert code == 0, said + error
     told = json.loads(said)
@@ -91,9 +93,14 @@ def test_it_verifies_and_replays_for_somebody_else_with_no_connection(bundle, tm
     assert all(cell["expected"] == cell["replayed"] for cell in told["cells"])
     assert list((tmp_path / "tmp").iterdir()) == []
     if STRACE:
-        made = CONNECT.findall(trace.read_text(errors="replace"))
+        seen = read_trace(trace)
+        made = CONNECT.findall(seen)
         assert made, "strace saw not even the kernel's own connections"
         assert [port for _, port in made if int(port) not in told["kernel_ports"]] == []
+        written = set(changed_paths(seen, Path.cwd()))
+        allowed = (str(tmp_path / "tmp"), *TAKEN)
+        assert any(path.startswith(allowed[0]) for path in written), "strace saw no write"
+        assert sorted(path for path in written if not path.startswith(allowed)) == []
 
 
 @pytest.mark.night  # it installs the packages from the index

@@ -92,6 +92,17 @@ def test_many_such_variables_are_counted(tmp_path):
     assert "left them: a, b, c, d, e and 2 more." in summary
 
 
+def test_what_a_cell_changed_in_a_module_of_the_users_is_compared(tmp_path):
+    (tmp_path / "settings.py").write_text("theme = 'light'\nhistory = []")
+    source = (
+        "import settings\n@tape.tool\ndef choose(theme):\n    settings.history.append(theme)\n"
+        "    settings.theme = theme\nchoose('dark')"
+    )
+    assert "recorded cell left" not in replay(tmp_path, source)
+    source = "import settings\nask('hello')\nsettings.theme = lines[0]"
+    assert "left them: settings:theme. Something" in replay(tmp_path, source, ["two"])
+
+
 def test_a_value_that_cannot_be_read_is_not_spoken_of(tmp_path):
     source = 'ask("hello")\nlock, numbers = __import__("threading").Lock(), iter(lines)'
     summary = replay(tmp_path, source, ["two"])

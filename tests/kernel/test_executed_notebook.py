@@ -39,6 +39,7 @@ def shown(path):
     return outputs[0]["text"], any("several notebooks" in text for text in told)
 
 
+@pytest.mark.spread(2)  # the order of nbconvert's words: at night
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_executed_twice_it_is_still_the_notebook_that_was_named(words, tmp_path, provider):
     notebook(tmp_path / "shop.ipynb", *cells(provider.url))

@@ -87,3 +87,28 @@ def test_the_seed_of_hashes_is_named_where_only_an_order_differs(tmp_path, provi
         assert typo.ename == "UnmatchedCall" and "PYTHONHASHSEED" not in typo.summary
         moved = kernel.execute(f"%%tape replay\n{plain}; {mixed}", "a")
         assert moved.ename == "UnmatchedCall" and "PYTHONHASHSEED=0" in moved.summary
+
+
+def test_a_recording_that_failed_says_how_to_replay_the_one_before_it_again(tmp_path, provider):
+    """The newest recording counts, whatever its outcome: a bad key took a good one away without a way back."""
+    path = notebook(tmp_path / "nb.ipynb", LOAD)
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(path)}) as kernel:
+        for setup in (LOAD, ASK.replace("URL", provider.url)):
+            assert kernel.execute(setup).ok
+        good = kernel.execute("%%tape record\nask('one')", "a")
+        for _ in range(2):
+            failed = kernel.execute("%%tape record\nask('one'); 1 / 0", "a")
+            assert failed.ename == "ZeroDivisionError"
+            command = re.search(
+                r"replay the one before it again: (%tape prune --back-to r-\w+)", failed.summary
+            )
+            assert command, failed.summary
+        assert kernel.execute("%%tape replay\nask('one'); ask('two')", "a").ename == "UnmatchedCall"
+        said = kernel.execute(command[1]).stdout
+        assert "dropped 2 runs with 2 calls" in said and "is replayed again" in said, said
+        asked = len(provider.requests)
+        again = kernel.execute("%%tape replay\nask('one')", "a")
+        assert (again.result, len(provider.requests)) == (good.result, asked), again
+        wrong = kernel.execute(command[1])
+        assert "is replayed already. Nothing was dropped" in wrong.evalue
+        assert "--back-to" not in kernel.execute("%%tape record\n1 / 0", "b").summary

@@ -6,7 +6,7 @@ from tests.notebook import Kernel, notebook
 from tests.provider import Provider
 
 SET_UP = """
-import anthropic, json, openai
+import anthropic, json
 from tests.tool_runs import Witness
 ran = Witness()
 client = anthropic.Anthropic(base_url="BASE", api_key="k")
@@ -53,7 +53,7 @@ PROGRAMS = {
         " messages=[{'role': 'user', 'content': 'in Oslo'}])\n(agent_reply.content[0].input, await fetch(**agent_reply.content[0].input))",
     ),
     "openai": (
-        "def lookup(city):\n    ran.append(city)\n    return len(ran)\nchat = openai.OpenAI(base_url='BASE/v1', api_key='k')",
+        "def lookup(city):\n    ran.append(city)\n    return len(ran)\nimport openai\nchat = openai.OpenAI(base_url='BASE/v1', api_key='k')",
         "declared = [{'type': 'function', 'function': {'name': 'lookup', 'parameters': schema}}]\n"
         "call = chat.chat.completions.create(model='m', messages=[{'role': 'user', 'content': 'in Oslo'}], tools=declared).choices[0].message.tool_calls[0]\n"
         "result = {'role': 'tool', 'tool_call_id': call.id, 'content': str(lookup(**json.loads(call.function.arguments)))}\n"

@@ -5,6 +5,7 @@ import textwrap
 
 import pytest
 
+from tape_jupyter.headless.kernel import REMARKS
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider, Scripted
 
@@ -242,3 +243,14 @@ def test_many_taped_cells_leak_nothing_and_off_puts_everything_back(tmp_path, pr
             kernel.execute("[type(t).__name__ for t in get_ipython().ast_transformers]").result
             == "[]"
         )
+
+
+def test_a_disk_that_does_not_hold_what_a_cell_recorded_is_said(tmp_path):
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}) as kernel:
+        assert kernel.execute("%load_ext tape_jupyter\nimport os, tape_jupyter as tape").ok
+        fails = "def fail(file): raise OSError(5, 'Input/output error')\nreal, os.fsync = os.fsync, fail"
+        assert kernel.execute(fails).ok
+        assert kernel.execute("%%tape record\n@tape.tool\ndef look(): return 1\nlook()").ok
+        asked = kernel.execute(f"os.fsync = real; print({REMARKS})")
+        assert "cannot be brought to the disk: Input/output error" in asked.stdout
+        assert kernel.execute("%%tape replay\nlook()").ok

@@ -201,7 +201,7 @@ def test_a_recorded_visit_is_replayed_and_summed_up(kernel, site):
     assert again.stdout == first.stdout
     assert again.summary.startswith("● replayed  1 call")
     assert kernel.execute(visit(site)).stdout != first.stdout
-    assert "1 calls" in kernel.execute("%tape show visits").stdout
+    assert "1 call, " in kernel.execute("%tape show visits").stdout
     assert "host" in kernel.execute("%tape calls visits").stdout
     assert "code version" in kernel.execute("%tape gaps visits").displays[0]
 
@@ -269,7 +269,7 @@ def test_a_bad_tape_word_is_explained(kernel, line, said):
     ran = kernel.execute(line)
     assert (ran.status, ran.ename) == ("error", "TapeUsageError")
     assert said in ran.traceback
-    assert "magics.py" not in ran.traceback
+    assert "magics.py" not in ran.traceback and "line_commands.py" not in ran.traceback
 
 
 def test_tape_words_complete(kernel):
@@ -371,7 +371,7 @@ def test_where_no_notebook_is_known_a_change_of_directory_moves_no_cassette(tmp_
         assert kernel.execute("import os; os.chdir('data')").ok
         for mode in ("once", "replay"):
             assert kernel.execute(f"%%tape {mode} demo\n" + visit(site)).stdout == known
-        assert "1 calls" in kernel.execute("%tape show demo").stdout
+        assert "1 call, " in kernel.execute("%tape show demo").stdout
         assert "cassettes:    demo" in kernel.execute("%tape status").stdout
         assert kernel.execute("%%tape record new\n" + visit(site)).ok
     assert sorted(path.parent.name for path in tmp_path.rglob("*.tape.yaml")) == [

@@ -3,11 +3,12 @@ taped cells replay, and no placeholder ever goes out.
 """
 
 import json
+import shutil
 
 import pytest
 
 from tests.notebook import Kernel, notebook, run_notebook
-from tests.provider import Scripted
+from tests.provider import Provider, Scripted
 
 LOAD = "%load_ext tape_jupyter"
 KEYS = {
@@ -18,6 +19,8 @@ KEYS = {
     "DEEPSEEK_API_KEY": "sk-deep-real-0123456789",
     "AZURE_OPENAI_API_KEY": "real-azure-0123456789",
     "OPENAI_API_VERSION": "2025-01-01",
+    "AZURE_TENANT_ID": "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0",
+    "AZURE_CLIENT_ID": "1a2b3c4d-5e6f-7081-92a3-b4c5d6e7f809",
     "AWS_ACCESS_KEY_ID": "AKIAREAL0REAL0REAL0R",
     "AWS_SECRET_ACCESS_KEY": "a1b2c3d4e5f6g7h8i9j0k1l2m3n4o5p6q7r8s9t0",
     "AWS_DEFAULT_REGION": "eu-west-1",
@@ -31,6 +34,7 @@ claude = anthropic.Anthropic(base_url="URL")
 gpt = openai.OpenAI(base_url="URL/v1")
 deepseek = openai.OpenAI(api_key=os.getenv("DEEPSEEK_API_KEY"), base_url="URL/v1")
 azure = openai.AzureOpenAI()
+tenant, who = os.environ["AZURE_TENANT_ID"], os.environ["AZURE_CLIENT_ID"]
 bedrock = boto3.client("bedrock-runtime", endpoint_url="URL")
 mistral = Mistral(api_key=os.environ["MISTRAL_API_KEY"], server_url="URL")
 gemini = genai.Client(http_options={"base_url": "URL"})
@@ -63,31 +67,52 @@ def answers(provider, path, body):
     provider.script(path, Scripted(headers=head, chunks=[json.dumps(body).encode()]))
 
 
+@pytest.fixture(scope="module")
+def asked():
+    """The provider of the recording, which is made once for the module."""
+    with Provider(vary=True) as provider:
+        chat = {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "gpt-5",
+            "choices": [AZURE],
+        }
+        answers(provider, "/openai/deployments/gpt-5/chat/completions", chat)
+        answers(provider, "/v1/models/gemini-2.5-flash:generateContent", GEMINI)
+        token = {"access_token": "a-real-token-0123456789", "token_type": "Bearer"}
+        answers(provider, "/token", token)
+        yield provider
+
+
 @pytest.fixture
-def recorded(tmp_path, provider):
-    """Each client's call, recorded with every key set; what it gave."""
-    chat = {
-        "id": "c",
-        "object": "chat.completion",
-        "created": 1,
-        "model": "gpt-5",
-        "choices": [AZURE],
-    }
-    answers(provider, "/openai/deployments/gpt-5/chat/completions", chat)
-    answers(provider, "/v1/models/gemini-2.5-flash:generateContent", GEMINI)
-    answers(provider, "/token", {"access_token": "a-real-token-0123456789", "token_type": "Bearer"})
-    notebook(tmp_path / "nb.ipynb", LOAD)
-    with Kernel(
-        tmp_path, {**here(tmp_path), **KEYS, "AZURE_OPENAI_ENDPOINT": provider.url}
-    ) as kernel:
+def provider(asked):
+    asked.requests.clear()
+    yield asked
+    asked.requests.clear()
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory, asked):
+    """Each client's call, recorded with every key set: where, and what it gave."""
+    folder = tmp_path_factory.mktemp("recording")
+    notebook(folder / "nb.ipynb", LOAD)
+    with Kernel(folder, {**here(folder), **KEYS, "AZURE_OPENAI_ENDPOINT": asked.url}) as kernel:
         kernel.execute(LOAD)
-        assert kernel.execute(SETUP.replace("URL", provider.url)).ok
+        assert kernel.execute(SETUP.replace("URL", asked.url)).ok
         ran = {name: kernel.execute(f"%%tape record\n{call}") for name, call in CALLS.items()}
     assert all(each.ok for each in ran.values()), [
         each.traceback[-300:] for each in ran.values() if not each.ok
     ]
-    provider.requests.clear()
-    return {name: each.result for name, each in ran.items()}
+    return folder, {name: each.result for name, each in ran.items()}
+
+
+@pytest.fixture
+def recorded(recording, tmp_path, provider):
+    """The recording in this test's folder; what each call gave."""
+    folder, results = recording
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    return results
 
 
 def here(tmp_path):

@@ -2,10 +2,29 @@
 
 import pytest
 
-from tests.kernel.test_found_tools import SET_UP
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
 
+SET_UP = """
+import json, urllib3
+from tests.tool_runs import Witness
+ran = Witness()
+schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+def ask(name, messages):
+    body = {"model": "m", "max_tokens": 9, "messages": messages, "tools": [{"name": name, "input_schema": schema}]}
+    return urllib3.PoolManager().request("POST", "BASE/v1/messages", json=body, retries=False).json()["content"]
+
+def agent(name, handle):
+    messages = [{"role": "user", "content": "weather in Oslo"}]
+    while True:
+        content = ask(name, messages)
+        uses = [block for block in content if block["type"] == "tool_use"]
+        if not uses:
+            return content[0]["text"]
+        results = [{"type": "tool_result", "tool_use_id": use["id"], "content": str(handle(use["name"], use["input"]))} for use in uses]
+        messages += [{"role": "assistant", "content": uses}, {"role": "user", "content": results}]
+"""
 ASK = "agent('weather', lambda name, given: globals()[name](**given))"
 NEW = "def weather(city):\n    ran.append('VERSION')\n    return 'VERSION ' + city"
 
@@ -95,8 +114,7 @@ def test_handlers_that_a_cell_makes_itself_run_when_it_is_recorded_and_never_in_
 
 
 def test_a_replayed_cell_that_ran_a_tool_it_defined_too_late_fails_and_says_so(kernel):
-    reply = "reply = client.messages.create(model='m', max_tokens=9, tools=[{'name': 'weather', 'input_schema': schema}], "
-    reply += "messages=[{'role': 'user', 'content': 'in Oslo'}])\n"
+    reply = "reply = ask('weather', [{'role': 'user', 'content': 'in Oslo'}])\n"
     assert kernel.execute(version("old")).ok
     assert kernel.execute(f"%%tape record late\n{reply}weather('Oslo')", cell_id="c1").ok
     late = kernel.execute(

@@ -2,10 +2,14 @@
 
 import hashlib
 import os
+import threading
+import time
 
 import pytest
 
 import tape_jupyter as tape
+from tape_jupyter.cassette.reader import Book
+from tape_jupyter.spans.rows import Spans
 from tests.notebook import Kernel, notebook
 from tests.provider import Provider
 from tests.stepped import ASK, LOAD, THREADS, Refused, Stepper
@@ -539,6 +543,8 @@ def signed(text):
     key = {"Authorization": "AWS4-HMAC-SHA256 Credential=x"}
     return said(requests.post(where, json=body(text), headers=key).json())"""
 SENT = """import tape_jupyter as tape
+from tape_jupyter.cassette.reader import Book
+from tape_jupyter.spans.rows import Spans
 told = [by_urllib("a long one"), by_requests("a long two"), await by_aiohttp("a long three")]
 told.append(list(tape.frozen(counted)(3)))
 told.append(tape.frozen(half, name="half")("Rome"))
@@ -574,3 +580,33 @@ def test_a_request_is_changed_whatever_library_sends_it_and_where_it_cannot_be_o
     assert "[0, 1], 'RomeC'" in ran.stdout
     again = kernel.execute(f"%%tape replay senders\n{SENT}")
     assert again.stdout == ran.stdout, again.traceback
+
+
+def test_the_time_for_which_a_person_holds_a_cell_is_not_the_cells(page, kernel, base):
+    """On the tape and in the list; held twice, by the clock of the one who holds it."""
+    began = time.monotonic()
+    page.run(f"%%tape step held --record\n{THREE}")
+    held = 0.0
+    for _ in range(2):
+        page.stop_at()
+        stopped = time.monotonic()
+        read_for(1.0)
+        held += time.monotonic() - stopped
+        page.do("over")
+    page.stop_at()
+    page.do("continue")
+    assert page.end().ok
+    whole = time.monotonic() - began
+    book = Book.open(base.with_name("held.tape.yaml"))
+    (ended,) = book.ended.values()
+    assert ended["held"] >= held and ended["seconds"] <= whole - held
+    spans = Spans(book)
+    spans.refresh()
+    row = spans.row(spans.nodes[0])
+    assert row.end - row.start <= whole - held
+    assert spans.totals()["seconds"] <= whole - held
+
+
+def read_for(seconds):
+    """A person reads what is shown."""
+    threading.Event().wait(seconds)

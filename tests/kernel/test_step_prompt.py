@@ -60,7 +60,9 @@ def test_in_a_terminal_a_person_steps_looks_goes_back_edits_and_stops(tmp_path, 
         assert "go on to the next breakpoint" in person.type("what")
         assert "there are calls 1 to 2" in person.type("j 9")
         assert "stopped before call 1" in person.type("b")
-        assert "NOT on the tape" in person.type("e sunny")
+        shown = person.type("e sunny")
+        assert "NOT on the tape" in shown
+        assert re.search(r"recorded: .*two You.*\r?\n.*now: .*two sunny", shown), shown
         shown = person.type("a windy", until="In [5]:")
         assert "both sun win" in shown
         shown = person.cell(f"%%tape replay --take step\n{TWO}", until="In [6]:")

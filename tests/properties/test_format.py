@@ -1,6 +1,6 @@
 """The cassette text under random values, random bytes and broken files: it comes back exactly, or is refused in words.
 
-TAPE_PROPERTY_COUNT cases in all (40,000; `make test-long` asks for 1,000,000), each from a seed of its own: a failure
+TAPE_PROPERTY_COUNT cases in all (10,000; `make test-long` asks for 1,000,000), each from a seed of its own: a failure
 names the seed. Hypothesis adds a few hundred that it shrinks.
 """
 
@@ -20,7 +20,7 @@ from tape_jupyter.encoding.yaml.parser import HEAD, TAIL, Reader
 from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse_record, top
 from tests.timing import at_once
 
-COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "40000"))
+COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "10000"))
 LIMIT = 10  # units of work, each case: 0.1 s on a server of 2022
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -286,7 +286,9 @@ trees = st.recursive(
     max_leaves=25,
 )
 few = settings(
-    max_examples=min(COUNT // 200, 2000), deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=min(max(COUNT // 200, 200), 2000),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 
 

@@ -27,6 +27,7 @@ export class Cassette {
   readonly #calls = new Map<string, Span>();
   readonly #more = new Map<string, Span[]>();
   readonly #runs = new Map<string, Span>();
+  readonly #ends = new Map<string, Span>();
   readonly #overrides = new Map<string, Span>();
   readonly #base: Cassette | null;
   /** The take's base, relative to its folder; "" of a recording. */
@@ -97,6 +98,12 @@ export class Cassette {
     return this.#parsed(span);
   }
 
+  /** A run's end mark; nothing in it where the run has none. */
+  endOf(run: string): Fields {
+    const span = this.#ends.get(run);
+    return span ? this.#parsed(span) : this.#base?.endOf(run) ?? fields();
+  }
+
   #index(): void {
     const text = this.#text;
     for (let pos = 0; pos < text.length; ) {
@@ -111,12 +118,13 @@ export class Cassette {
   #enter(span: Span): void {
     const first = this.#text.indexOf("\n", span.start) + 1;
     const second = this.#text.indexOf("\n", first) + 1;
-    const kind = /^(call|run|more|override):/.exec(this.#text.slice(span.start, span.start + 9))?.[1];
+    const kind = /^(call|run|end|more|override):/.exec(this.#text.slice(span.start, span.start + 9))?.[1];
     if (!kind) return;
-    const head = parse(this.#text, span.start, kind === "run" ? first : Math.min(second, span.end));
+    const head = parse(this.#text, span.start, kind === "run" || kind === "end" ? first : Math.min(second, span.end));
     const run = name(head.run);
     const id = `${run}/${name(head[kind])}`;
     if (kind === "run") this.#runs.set(run, span);
+    else if (kind === "end") this.#ends.set(name(head.end), span);
     else if (kind === "call") this.#calls.set(id, span);
     else if (kind === "override") this.#overrides.set(id, span);
     else this.#more.set(id, [...(this.#more.get(id) ?? []), span]);

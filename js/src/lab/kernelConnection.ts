@@ -44,7 +44,7 @@ export class Link {
   stepping: () => void = () => undefined;
   /** There is a new kernel, or the same one starts again: what is sent to it now runs before its first cell. */
   renewed: () => void = () => undefined;
-  readonly #views = new Map<string, { hear: Hear; pending: Set<string> }>();
+  readonly #views = new Map<string, { hears: Set<Hear>; pending: Set<string> }>();
   readonly #watchers = new Set<() => void>();
   #runner: Promise<Runner> | null = null;
   #knocked = "";
@@ -75,10 +75,11 @@ export class Link {
     return () => this.#watchers.delete(watcher);
   }
 
-  open(hear: Hear): Wire {
-    const view = UUID.uuid4();
-    const pending = new Set<string>();
-    this.#views.set(view, { hear, pending });
+  /** One view's end. `shared`: of the one that the bars and the sidebar have in common, so that they show the same. */
+  open(hear: Hear, shared = false): Wire {
+    const view = shared ? this.#client : UUID.uuid4();
+    const { hears, pending } = this.#views.get(view) ?? { hears: new Set(), pending: new Set() };
+    this.#views.set(view, { hears: hears.add(hear), pending });
     return {
       send: (message) => {
         const id = isRecord(message) && typeof message.id === "string" ? message.id : "";
@@ -87,7 +88,8 @@ export class Link {
         this.#send({ type: "view", view, message });
       },
       close: () => {
-        this.#views.delete(view);
+        hears.delete(hear);
+        if (hears.size || !this.#views.delete(view)) return;
         this.#send({ type: "unview", view });
       },
     };
@@ -180,7 +182,7 @@ export class Link {
   #toView(name: string, message: Record<string, unknown>): void {
     const view = this.#views.get(name);
     if (typeof message.id === "string") view?.pending.delete(message.id);
-    view?.hear(message);
+    for (const hear of view?.hears ?? []) hear(message);
   }
 
   #where(): object {
@@ -196,10 +198,11 @@ export class Link {
     const was = this.connected;
     this.#tell = this.#ask = null;
     void this.#runner?.then((runner) => runner.drop());
-    for (const { hear, pending } of [...this.#views.values()]) {
-      for (const id of pending) hear({ type: "answer", id, error: GONE });
+    for (const { hears, pending } of [...this.#views.values()]) {
+      const said: Record<string, unknown>[] = [...pending].map((id) => ({ type: "answer", id, error: GONE }));
       pending.clear();
-      if (was) hear({ type: "tell", about: "gone", text: GONE });
+      if (was) said.push({ type: "tell", about: "gone", text: GONE });
+      for (const hear of [...hears]) said.forEach(hear);
     }
     if (was) this.#changed();
   }

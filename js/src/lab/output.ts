@@ -10,6 +10,7 @@ import { type Ask, Door, isRecord } from "./model.ts";
 import { Alone } from "./offlineReader.ts";
 import type { Link, Wire } from "./kernelConnection.ts";
 import type { showCell } from "./cells.ts";
+import { Frame } from "./outputFrame.ts";
 import type { Resolver, Saved } from "./saved.ts";
 
 /** What of the page an output needs: this is a bundle of its own, loaded when the first one is opened. */
@@ -28,8 +29,7 @@ function sessionOf({ session, mode, cassette, take }: Saved): Session {
 
 export class Output {
   readonly door: Door;
-  /** Called when the person opens a span: a few rows leave no room for its detail. */
-  opened: () => void = () => undefined;
+  readonly #frame: Frame;
   readonly #node: HTMLElement;
   readonly #around: Around;
   #resolver: Resolver | null;
@@ -44,6 +44,7 @@ export class Output {
 
   constructor(node: HTMLElement, resolver: Resolver | null, saved: Saved, around: Around) {
     this.#node = node;
+    this.#frame = new Frame(node, saved);
     this.#around = around;
     this.#resolver = resolver;
     this.#saved = saved;
@@ -51,8 +52,14 @@ export class Output {
     this.door = new Door({ door: "output", able, title: saved.title }, (ask) => this.#behind(ask));
   }
 
+  /** The view is drawn. */
+  mounted(): void {
+    this.#frame.follow();
+  }
+
   /** Rows of a newer run of the same cell. */
   turn(saved: Saved, resolver: Resolver | null): void {
+    this.#frame.show(saved);
     this.#before.push(this.#saved);
     this.#resolver = resolver;
     this.#saved = saved;
@@ -63,13 +70,18 @@ export class Output {
   }
 
   close(): void {
+    this.#frame.close();
+    this.#hangUp();
+  }
+
+  #hangUp(): void {
     this.#line?.wire.close();
     this.#line = null;
   }
 
   #behind(ask: Ask): void {
     const session = sessionOf(this.#saved);
-    if (ask.about === "detail") this.opened();
+    if (ask.about === "detail") this.#frame.open();
     if (ask.about === "session" && !this.#kernel()) { this.door.answer(ask, { ...session, notes: [...session.notes, ...this.#notes] }); return; }
     if (ask.about === "select") { this.#select(ask); return; }
     const { page, calls, mode } = this.#of(ask.take);
@@ -97,7 +109,7 @@ export class Output {
   #kernel(): Wire | null {
     const panel = this.#around.panelOf(this.#node, this.#resolver?.path);
     const link = panel && this.#around.hub.panels.get(panel);
-    if (this.#line && (this.#line.link !== link || !link.connected)) this.close();
+    if (this.#line && (this.#line.link !== link || !link.connected)) this.#hangUp();
     if (!link?.connected) return null;
     this.#line ??= { link, wire: this.#open(link) };
     return this.#line.wire;

@@ -5,19 +5,21 @@
  */
 import { hub, loadLate, loadSaved, mountLate, panelOf } from "./registry.ts";
 import type { Output } from "./output.ts";
-import { countOf, type Resolver, type Saved } from "./saved.ts";
-
-const HIGHEST = 460;
-/** As soon as a call was opened. */
-const OPEN = 400;
-const ROW = 24;
-/** The bar, the axis above the rows and the foot below them. */
-const AROUND = 112;
+import type { Resolver, Saved } from "./saved.ts";
 
 /** By the part of a cell that holds its outputs. */
 const waiting = new Map<Element, Shown>();
-/** Where a person opened the view: it is open again when the cell ran again. */
-const unfolded = new WeakSet<Element>();
+const KEPT = "tape-jupyter:open";
+/** Cells whose view a person opened: it is open again when the cell ran again, and after a reload of the page. */
+const unfolded = new Set(kept());
+
+function kept(): string[] {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEPT) ?? "[]") as string[];
+  } catch {
+    return [];
+  }
+}
 
 /** The output as plain text: what happened, and below it what is to be said of it. */
 export interface Line { head: string; remarks: string[] }
@@ -45,7 +47,6 @@ export class Shown {
   #unmount: (() => void) | null = null;
   #closed = false;
   #working = false;
-  #height = 0;
   #home: Element | null = null;
   #position: Position = { focus: null, scrolled: [] };
   #beside: HTMLElement | null = null;
@@ -72,8 +73,11 @@ export class Shown {
     this.#root.append(this.#button, this.#remarks, this.#place);
     this.#says(line);
     host.replaceChildren(this.#root);
-    const home = homeOf(host);
-    if (home && unfolded.has(home)) this.#open();
+    if (unfolded.has(this.#key)) this.#open();
+  }
+
+  get #key(): string {
+    return `${this.#resolver?.path ?? ""} ${this.#saved.cell}`;
   }
 
   /** Whether it holds what nobody else does. */
@@ -86,7 +90,6 @@ export class Shown {
     this.#saved = saved;
     this.#resolver = resolver;
     this.#says(line);
-    this.#grow(low(saved));
     this.#output?.turn(saved, resolver);
   }
 
@@ -102,19 +105,19 @@ export class Shown {
   }
 
   #turned(): void {
-    const home = homeOf(this.#root);
     const opens = this.#place.hidden;
     if (opens) this.#open();
     else this.#place.hidden = true;
     this.#button.setAttribute("aria-expanded", String(opens));
-    if (home && opens) unfolded.add(home);
-    else if (home) unfolded.delete(home);
+    unfolded[opens ? "add" : "delete"](this.#key);
+    try {
+      sessionStorage.setItem(KEPT, JSON.stringify([...unfolded]));
+    } catch { /* the browser keeps nothing */ }
   }
 
   #open(): void {
     this.#place.hidden = false;
     this.#button.setAttribute("aria-expanded", "true");
-    this.#grow(low(this.#saved));
     if (this.#loading) return;
     this.#loading = true;
     loadSaved().then(
@@ -126,8 +129,7 @@ export class Shown {
   #mount(output: Output): void {
     if (this.#closed) return;
     this.#output = output;
-    output.opened = () => this.#grow(OPEN);
-    this.#unmount = mountLate(this.#place, output.door, { onWork: (working) => this.#works(working) });
+    this.#unmount = mountLate(this.#place, output.door, { mounted: () => output.mounted(), onWork: (working) => this.#works(working) });
   }
 
   /** The output is about to leave the page; it may come back, or be disposed. */
@@ -188,17 +190,6 @@ export class Shown {
     this.#working = working;
     if (!working && this.#beside && this.#home) this.#close(this.#home);
   }
-
-  #grow(height: number): void {
-    this.#height = Math.max(this.#height, height);
-    this.#place.style.height = `${this.#height}px`;
-  }
-}
-
-/** A list as high as its rows virtualises nothing. */
-function low(saved: Saved): number {
-  const rows = saved.page?.id.length ?? countOf(saved.calls ?? []) + 1;
-  return Math.min(HIGHEST, AROUND + ROW * rows);
 }
 
 /** What lies around an output and stays when it is cleared. */

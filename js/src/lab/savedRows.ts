@@ -19,7 +19,13 @@ export function pageOf(cassette: Cassette, calls: Places, cell: { title: string;
   const begin = Math.min(...made.map(({ start }) => start));
   for (const row of made) Object.assign(row, { start: row.start - begin, end: row.end - begin, first: row.first === null ? null : row.first - begin });
   made.sort((a, b) => a.start - b.start);
-  const own: Row = { id: calls[0]?.[0] ?? "", depth: 0, kind: KINDS.indexOf("cell"), mark: 0, start: 0, first: null, end: Math.max(0, ...made.map(({ end }) => end)), name: cell.title, note: cell.mode, tokens: null };
+  const run = calls[0]?.[0] ?? "";
+  // what another run answered was made at another time
+  const timed = made.filter(({ id }) => id.startsWith(`${run}/`));
+  const [start, end] = [Math.min(...timed.map((row) => row.start)), Math.max(...timed.map((row) => row.end))].map((at) => isFinite(at) ? at : 0) as [number, number];
+  const ended = cassette.endOf(run);
+  const over = number(ended.held) ? start + (number(ended.seconds) ?? 0) : end; // the stops of a step-through are no time of the cell
+  const own: Row = { id: run, depth: 0, kind: KINDS.indexOf("cell"), mark: 0, start, first: null, end: over, name: cell.title, note: cell.mode, tokens: null };
   return columns([own, ...inTree(made, own.id)], cell.cell);
 }
 

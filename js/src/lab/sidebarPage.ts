@@ -2,6 +2,7 @@
 import type { NotebookPanel } from "@jupyterlab/notebook";
 
 import type { Able } from "../view/protocol.ts";
+import { LookedAt } from "./lookedAt.ts";
 import { type Ask, Door } from "./model.ts";
 import type { Link, Wire } from "./kernelConnection.ts";
 import type { showCell, sourceHash } from "./cells.ts";
@@ -24,6 +25,7 @@ export class SidebarPage {
   readonly #unwatch: () => void;
   readonly #shown: () => boolean;
   readonly #around: Around;
+  readonly #looked: LookedAt;
   #door: Door | null = null;
   #ready = false;
   /** What to tell the view as soon as it is there. */
@@ -37,6 +39,8 @@ export class SidebarPage {
     this.#link = link;
     this.#step = step;
     this.#shown = shown;
+    this.#looked = new LookedAt(() => panel.context.path);
+    window.addEventListener("pagehide", this.#left);
     panel.content.node.addEventListener("click", this.#clicked);
     this.#unwatch = link.watch(() => this.draw());
     this.draw();
@@ -50,6 +54,7 @@ export class SidebarPage {
 
   dispose(): void {
     this.#unwatch();
+    window.removeEventListener("pagehide", this.#left);
     this.#panel.content.node.removeEventListener("click", this.#clicked);
     this.#leave();
   }
@@ -66,8 +71,14 @@ export class SidebarPage {
   }
 
   #mount(place: HTMLElement): void {
-    const state = { door: "sidebar" as const, able: ABLE, title: this.#panel.context.localPath || this.#panel.context.path };
-    const wire: Wire = this.#link.open((message) => door.hear(message));
+    const { cassette, take, span } = this.#looked.begin();
+    const state = { door: "sidebar" as const, able: ABLE, title: this.#panel.context.localPath || this.#panel.context.path, span: span || null };
+    const hear = (message: Record<string, unknown>) => {
+      this.#looked.answered(message);
+      door.hear(message);
+    };
+    const wire: Wire = this.#link.open(hear, true);
+    if (cassette) wire.send({ type: "ask", id: "as-before", about: "open", cassette, take }); // before the view asks for anything
     const door = new Door(state, (ask) => this.#behind(ask, door, wire));
     this.#door = door;
     const mounted = () => {
@@ -86,7 +97,14 @@ export class SidebarPage {
     };
   }
 
+  /** The page is left, or loaded anew. */
+  readonly #left = (): void => {
+    const shown = this.#host.querySelector(".tape-door")?.shadowRoot;
+    this.#looked.keep(shown ? shown.querySelector(".side .detail") !== null : true);
+  };
+
   #behind(ask: Ask, door: Door, wire: Wire): void {
+    this.#looked.asked(ask.about, ask.span);
     if (ask.about === "step.cell") {
       this.#step({ breaks: ask.breaks, record: ask.record }).then(() => door.answer(ask, {}), (error: unknown) => door.refuse(ask, (error as Error).message));
       return;

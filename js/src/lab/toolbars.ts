@@ -2,11 +2,12 @@
 import { Notification } from "@jupyterlab/apputils";
 import { Widget } from "@lumino/widgets";
 
-import type { Session, StepFrame, StepState } from "../view/protocol.ts";
+import { many } from "../view/format.ts";
+import type { Session, StepState } from "../view/protocol.ts";
 import { isRecord } from "./model.ts";
 import { loadLate } from "./registry.ts";
 import type { Link, Wire } from "./kernelConnection.ts";
-import type { Marks } from "./cellDecorations.ts";
+import type { CellSigns } from "./cellSigns.ts";
 
 const MODES: [value: string, label: string, title: string][] = [
   ["off", "tape: off", "No recording, no replay"],
@@ -39,7 +40,7 @@ export class Watch {
   #wanted: string | null = null;
   /** The mode of this notebook, which outlives its kernel. */
   #kept: Pick<Session, "mode" | "typed"> | null = null;
-  #marks: Marks | null = null;
+  #signs: CellSigns | null = null;
   /** What is done with an answer, by the id of its question. */
   readonly #answers = new Map<string, (message: Record<string, unknown>) => unknown>();
   session: Session | null = null;
@@ -78,7 +79,7 @@ export class Watch {
     if (cell?.model.type !== "code") throw new Error("Select a code cell to step through.");
     if (!this.connected) throw new Error(`The tape is not loaded in this notebook's kernel: run ${LOAD} first.`);
     const late = loadLate();
-    await this.#asked("step.arm", { breaks: [], record: false, take: "", ...how, cell: cell.model.id });
+    await this.asked("step.arm", { breaks: [], record: false, take: "", ...how, cell: cell.model.id });
     void (await late).runCell(panel, cell);
   }
 
@@ -86,7 +87,7 @@ export class Watch {
   async #stepOn(): Promise<void> {
     const { step } = this;
     if (step?.state !== "stopped") { if (!step) await this.stepCell(); return; }
-    await this.#asked("step.do", { do: "over", revision: step.revision, strand: step.strands[0]?.strand ?? "" });
+    await this.asked("step.do", { do: "over", revision: step.revision, strand: step.strands[0]?.strand ?? "" });
   }
 
   /** Whether it did. */
@@ -142,8 +143,8 @@ export class Watch {
     this.session = null;
     this.#stepped(null);
     if (this.connected) {
-      this.#wire = this.#link.open((message) => this.#hear(message));
-      void this.#asked("step").then((state) => this.#stepped(state, true), () => undefined);
+      this.#wire = this.#link.open((message) => this.#hear(message), true);
+      void this.asked("step").then((state) => this.#stepped(state, true), () => undefined);
       if (this.#wanted === null) this.#ask("session");
       else this.#askMode();
     }
@@ -152,7 +153,7 @@ export class Watch {
 
   #askMode(): void {
     const mode = this.#wanted;
-    void this.#asked("mode", { mode }).then(
+    void this.asked("mode", { mode }).then(
       () => { if (this.#wanted === mode) this.#wanted = null; },
       (error: unknown) => {
         if (!this.connected) return; // it is set in the next kernel
@@ -168,7 +169,8 @@ export class Watch {
     return id;
   }
 
-  #asked(about: string, body: object = {}): Promise<unknown> {
+  /** The kernel's answer; rejects with its error. */
+  asked(about: string, body: object = {}): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#answers.set(this.#ask(about, body), ({ error, answer }) => (typeof error === "string" ? reject(new Error(error)) : resolve(answer)));
     });
@@ -182,17 +184,13 @@ export class Watch {
       void loadLate().then(({ follow }) => follow(this.#link, (hear) => this.#answers.set(this.#ask("step.outputs"), hear)));
     }
     this.step = state;
-    void this.#mark(state);
     this.#changed();
   }
 
-  /** The cell that is stepped, and the line where the user's code stands. */
-  async #mark(state: StepState | null): Promise<void> {
-    const { Marks } = await loadLate();
-    const marks = (this.#marks ??= new Marks(this.#link.panel));
-    const [first] = state?.state === "stopped" ? state.strands : [];
-    const frames = first ? ((await this.#asked("step.frames", { strand: first.strand }).catch(() => [])) as StepFrame[]) : [];
-    if (this.step === state) await marks.show(state?.cell ?? "", frames.find(({ cell }) => cell !== "") ?? null);
+  /** What stands at the cell that runs; its code is loaded with the first. */
+  #sign(): void {
+    if (this.#signs) this.#signs.draw();
+    else if (this.step ?? this.session?.running) void loadLate().then(({ CellSigns }) => (this.#signs ??= new CellSigns(this.#link.panel, this)).draw());
   }
 
   #hear(message: Record<string, unknown>): void {
@@ -201,11 +199,15 @@ export class Watch {
     if (message.type !== "answer") return;
     this.#answers.get(String(message.id))?.(message);
     this.#answers.delete(String(message.id));
-    if (isRecord(message.answer) && isRecord(message.answer.totals) && typeof message.answer.mode === "string") this.session = this.#kept = message.answer as unknown as Session;
+    const { answer } = message;
+    const session = isRecord(answer) && isRecord(answer.session) ? answer.session : answer; // an edit's, too
+    if (!isRecord(session) || !isRecord(session.totals)) return;
+    this.session = this.#kept = session as unknown as Session;
     this.#changed();
   }
 
   #changed(): void {
+    this.#sign();
     for (const watcher of [...this.#watchers]) watcher();
   }
 }
@@ -279,7 +281,7 @@ export class StatusItem extends Widget {
 export function statusText(session: Session): string {
   const { mode, cassette, take, running } = session;
   const calls = running?.calls ?? session.totals.calls;
-  const counted = `${calls} call${calls === 1 ? "" : "s"}${running ? " so far" : ""}`;
+  const counted = `${many(calls, "call")}${running ? " so far" : ""}`;
   const state = running ? `${SIGN[running.mode] ?? ""} ${running.mode}` : `${SIGN[mode] ?? ""} ${mode}`;
   return ["tape", state.trim(), cassette, take, counted].filter(Boolean).join(" · ");
 }

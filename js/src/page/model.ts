@@ -1,3 +1,4 @@
+import { sentence } from "../view/format.ts";
 import type { Diff, Found, Model, Page, Raw, Session, State } from "../view/protocol.ts";
 import { Blocks, unfolded, type Folded, type Known } from "./blocks.ts";
 
@@ -49,7 +50,7 @@ export class PageDoor implements Model {
     try {
       message = { type: "answer", id: asked.id, answer: await this.#answer(asked) };
     } catch (error) {
-      message = { type: "answer", id: asked.id, error: error instanceof Error ? error.message : String(error) };
+      message = { type: "answer", id: asked.id, error: sentence(error) };
     }
     for (const handler of this.#handlers) handler(message);
   }

@@ -44,6 +44,11 @@ export function many(count: number, word: string): string {
   return `${exact(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
+/** What went wrong. */
+export function sentence(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 function three(value: number): string {
   return value < 9.95 ? value.toFixed(1) : String(Math.round(value));
 }

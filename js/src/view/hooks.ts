@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useReducer, useState } from "preact/hooks";
+import { sentence } from "./format.ts";
 import type { Desk, Look } from "./store.ts";
 
 /** The desk's state; draws anew when it changes. */
@@ -37,7 +38,7 @@ export function useAsked<T>(ask: () => Promise<T>, parts: readonly unknown[]): A
     let gone = false;
     ask().then(
       (value) => gone || set({ value, error: null }),
-      (error: unknown) => gone || set({ value: null, error: error instanceof Error ? error.message : String(error) }),
+      (error: unknown) => gone || set({ value: null, error: sentence(error) }),
     );
     return () => void (gone = true);
     // eslint-disable-next-line react-hooks/exhaustive-deps -- the caller names what the question hangs on

@@ -58,6 +58,8 @@ export interface Session {
   /** A cell that is taped now. */
   running: Running | null;
   notes: string[];
+  /** In answer to "discard": the cells that show what the take gave. */
+  cells?: string[];
 }
 export interface Take { name: string; of: string; overrides: number; calls: number; at: string; stale: number }
 export interface Totals {
@@ -66,7 +68,8 @@ export interface Totals {
   /** US dollars at list price; `partial` where some model's price is not known. */
   cost: number | null; partial: boolean;
 }
-export interface Running { cell: string; mode: string; calls: number; seconds: number }
+/** `waits`: what the calls that have begun and not ended go to. */
+export interface Running { cell: string; mode: string; calls: number; seconds: number; waits?: string }
 
 // ---------------------------------------------------------------- about: "spans" {cassette, take, from, limit}
 
@@ -207,10 +210,11 @@ export interface PlanCell {
 // about: "resume" {} -> {about: "progress" | "diverged" | "done", told} of the newest re-run, or {}; "seen" {} (its end was closed); tell "gone" {text}: the kernel went
 // tell "progress": Progress; tell "diverged": Divergence; about: "resolve" {divergence: its id, choice, reply?}; tell "done": Comparison; "cancelled" {}; "failed" {text}
 export interface Progress { done: number; total: number; cell: string; title: string; state: "running" | "restoring" | "proving" }
+export interface ChangedField { path: string; recorded: string; now: string }
 export interface Divergence {
   id: string; cell: string; title: string;
   /** Fields that differ, the decisive one first. */
-  fields: { path: string; recorded: string; now: string }[];
+  fields: ChangedField[];
   asked: Section; recorded: Section | null;
   /** The recorded reply, from which one's own is written; `resolve`'s `reply` is text of the same form. */
   reply?: { text: string; json: boolean };
@@ -279,6 +283,8 @@ export interface StepCall {
   /** What becomes of it when the person steps over it. */
   would: "play" | "live" | "refuse";
   request: Section; reply: Section | null;
+  /** Where it is not on the tape: how it differs from the nearest recorded call, the decisive field first. */
+  fields: ChangedField[];
   /** The request's body or arguments, to be changed; null where that cannot be done. */
   request_edit: string | null;
   /** Why what goes out cannot be changed, a sentence; "" mostly. */

@@ -1,4 +1,5 @@
 import type { Client } from "./client.ts";
+import { sentence } from "./format.ts";
 import type { Page, Running } from "./protocol.ts";
 import { Spans } from "./spans.ts";
 
@@ -74,7 +75,7 @@ export class Feed {
       this.spans = fresh;
     } catch (error) {
       if (turn !== this.#turn) return;
-      this.error = error instanceof Error ? error.message : String(error);
+      this.error = sentence(error);
     }
     this.loading = false;
     this.#changed();

@@ -1,5 +1,5 @@
 import type { Desk } from "./store.ts";
-import { exact } from "./format.ts";
+import { exact, sentence } from "./format.ts";
 import type { Found } from "./protocol.ts";
 
 /** Look for the words of the filter in what was asked and answered, stretch by stretch, until other words are typed. */
@@ -18,6 +18,6 @@ export async function find(desk: Desk): Promise<void> {
       from = next;
     }
   } catch (error) {
-    if (desk.look.filter.words === words) desk.set({ finding: "", error: error instanceof Error ? error.message : String(error) });
+    if (desk.look.filter.words === words) desk.set({ finding: "", error: sentence(error) });
   }
 }

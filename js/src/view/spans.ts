@@ -4,6 +4,7 @@ export const CELL = KINDS.indexOf("cell");
 export const MODEL = KINDS.indexOf("model");
 export const ERROR = MARKS.indexOf("error");
 export const SUPERSEDED = MARKS.indexOf("superseded");
+export const RETRIED = MARKS.indexOf("retried");
 export const RUNNING = MARKS.indexOf("running");
 
 const SMALL = ["depth", "kind", "mark"] as const;

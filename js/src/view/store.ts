@@ -1,8 +1,9 @@
 import { Client } from "./client.ts";
 import { Feed, type Changed } from "./rowLoader.ts";
 import { asks, EVERYTHING, matches, type Filter } from "./filter.ts";
+import { sentence } from "./format.ts";
 import type { Able, Detail, Model, Running, Session, State } from "./protocol.ts";
-import { ERROR, type Spans } from "./spans.ts";
+import { ERROR, RETRIED, type Spans } from "./spans.ts";
 import { Timeline, type Window } from "./timeline.ts";
 
 /** What part of the time is drawn: all of it, that of the rows on show, or a stretch the person chose. */
@@ -46,6 +47,8 @@ export class Desk {
   readonly #listeners = new Set<() => void>();
   readonly #details = new Map<string, Promise<Detail>>();
   readonly #derived = { keep: cached<Uint8Array | null>(), visible: cached<Uint32Array>(), timeline: cached<Timeline>() };
+  /** Calls below which retries have been folded: once. */
+  readonly #retried = new Set<string>();
   #greeted = false;
 
   constructor(model: Model) {
@@ -196,7 +199,7 @@ export class Desk {
   }
 
   #rowsChanged(): void {
-    this.set({ rows: this.look.rows + 1, error: this.feed.error });
+    this.set({ rows: this.look.rows + 1, error: this.feed.error, folded: this.#retriesFolded() });
     const { open } = this.look;
     // Another take may not have the span that was open.
     if (open !== null && !this.feed.loading && this.spans.complete && this.spans.row(open) < 0) this.close();
@@ -207,15 +210,24 @@ export class Desk {
     if (this.look.open === null && !this.look.running) this.#openError();
   }
 
+  /** What failed and was sent again is folded below the call that ended it, until a person opens it. */
+  #retriesFolded(): ReadonlySet<string> {
+    const { spans, look: { folded } } = this;
+    const shut = new Set(folded);
+    spans.mark.subarray(0, spans.count).forEach((mark, row) => {
+      if (mark !== RETRIED) return;
+      const id = spans.id[spans.parent(row)] ?? "";
+      if (!this.#retried.has(id)) shut.add(id);
+      this.#retried.add(id);
+    });
+    return shut;
+  }
+
   /** An error opens by itself: the last one. Not while a cell runs: what failed may be sent again. */
   #openError(): void {
     const id = this.spans.id[this.spans.mark.subarray(0, this.spans.count).lastIndexOf(ERROR)];
     if (id) this.set({ active: id, open: id });
   }
-}
-
-function sentence(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Remembers what was made from the same parts. */

@@ -21,7 +21,6 @@ export function Axis({ desk, timeline, shown, width }: { desk: Desk; timeline: T
     }
     set(null);
   };
-  const percent = (at: number): string => `${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`;
   return <div class="axis" ref={node} title="Drag to zoom in; double-click for all"
     onPointerDown={(event) => {
       event.currentTarget.setPointerCapture(event.pointerId);
@@ -29,9 +28,17 @@ export function Axis({ desk, timeline, shown, width }: { desk: Desk; timeline: T
     }}
     onPointerMove={(event) => drag && set({ ...drag, to: share(event) })}
     onPointerUp={end} onPointerCancel={() => set(null)} onDblClick={() => desk.set({ zoom: "all" })}>
-    {timeline.ticks(shown, Math.max(2, Math.floor(width / 60))).filter(({ at }) => shown.to - at > ((shown.to - shown.from) * 44) / width).map(({ at, seconds }) => <small key={seconds} style={`left:${percent(at)}`}>{tick(seconds)}</small>)}
+    {timeline.ticks(shown, Math.max(2, Math.floor(width / 60))).filter(({ at }) => shown.to - at > ((shown.to - shown.from) * 44) / width).map(({ at, seconds }) => <small key={seconds} style={left(at, shown)}>{tick(seconds)}</small>)}
     {drag && <span class="drag" style={`left:${100 * Math.min(drag.from, drag.to)}%;width:${100 * Math.abs(drag.to - drag.from)}%`} />}
   </div>;
+}
+
+function within(at: number, { from, to }: Window): boolean {
+  return at >= from && at <= to;
+}
+
+function left(at: number, { from, to }: Window): string {
+  return `left:${((100 * (at - from)) / (to - from)).toFixed(2)}%`;
 }
 
 function tick(seconds: number): string {
@@ -40,16 +47,16 @@ function tick(seconds: number): string {
 
 /** Where time was cut out, through all rows. */
 export function Cuts({ timeline, shown }: { timeline: Timeline; shown: Window }) {
-  const seen = timeline.pauses.filter(({ at }) => at >= shown.from && at <= shown.to).slice(0, 60);
+  const seen = timeline.pauses.filter(({ at }) => within(at, shown)).slice(0, 60);
   return <div class="cuts" aria-hidden="true">
-    {seen.map(({ at, seconds }) => <span key={at} style={`left:${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`} title={`${duration(seconds)} without activity, cut out`} />)}
+    {seen.map(({ at, seconds }) => <span key={at} style={left(at, shown)} title={`${duration(seconds)} without activity, cut out`} />)}
   </div>;
 }
 
 /** Where a stepped cell stands, through all rows. */
 export function Now({ timeline, shown, spans, stops }: { timeline: Timeline; shown: Window; spans: Spans; stops: ReadonlySet<string> }) {
-  const moments = [...stops].map((id) => spans.row(id)).filter((row) => row >= 0).map((row) => timeline.at(spans.start[row] ?? 0)).filter((at) => at >= shown.from && at <= shown.to);
-  return <div class="cuts now" aria-hidden="true">{moments.map((at) => <b key={at} style={`left:${((100 * (at - shown.from)) / (shown.to - shown.from)).toFixed(2)}%`} />)}</div>;
+  const moments = [...stops].map((id) => spans.row(id)).filter((row) => row >= 0).map((row) => timeline.at(spans.start[row] ?? 0)).filter((at) => within(at, shown));
+  return <div class="cuts now" aria-hidden="true">{moments.map((at) => <b key={at} style={left(at, shown)} />)}</div>;
 }
 
 /** Closer, farther, all: for hands on a keyboard, and for those who do not drag. */

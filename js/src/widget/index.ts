@@ -32,6 +32,7 @@ async function load<T>(model: Model, about: "editor" | "cards"): Promise<T> {
 function render({ model: widget, el }: { model: Widget; el: HTMLElement }): () => void {
   const model = beside(widget);
   const height = model.get("height");
+  el.classList.add("tape-door"); // its scroll bars and fields are of the notebook's theme (lab/style.ts)
   el.style.height = `${typeof height === "number" && height > 0 ? height : HEIGHT}px`; // no height, no virtual list
   return mount(el, model, {
     loadEditor: async () => (await load<{ openEditor: OpenEditor }>(model, "editor")).openEditor,

@@ -372,6 +372,15 @@ test("the open take is re-run, put aside, made default or stepped back", async (
   expect(room.text).toContain("the recording is as it was");
 });
 
+test.each([[["c2", "c5"]], [[]]])("putting aside asks of the cells that show what the take gave: %j", async (cells) => {
+  const room = await takes(SESSION, ABLE, { discard: () => ({ ...SESSION, cells }) });
+  await room.click("Put aside");
+  expect(room.text.includes("The cells of the notebook still show what the take gave.")).toBe(cells.length > 0);
+  if (!cells.length) return;
+  await room.click("Re-run them on the recording");
+  expect(room.asked("plan")[0]).toMatchObject({ take: SESSION.cassette, changed: cells });
+});
+
 test("Re-run in the menu opens the plan", async () => {
   const room = await takes();
   await room.click("Re-run…");

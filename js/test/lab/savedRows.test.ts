@@ -35,6 +35,19 @@ test("attempts that failed stand below the reply that ended them, once the reque
   expect(page.mark.map((mark) => MARKS[mark]).slice(1)).toEqual(["", "retried", "retried", "", "error"]);
 });
 
+test("the time of a cell is that of its own run, not until another run answered days later", () => {
+  const later = tool("00000005", 4).replace("run: r-1", "run: r-2").replace("2026-11-25", "2026-11-29");
+  const page = pageOf(new Cassette(TEXT + later), [["r-1", "0-2"], ["r-2", "0"]], CELL);
+  expect(page.note[0]).toBe("replay");
+  expect([page.start[0], page.end[0]]).toEqual([0, 3]);
+});
+
+test("the stops of a step-through are no time of the cell, as where there is a kernel", () => {
+  const end = (...more: string[]) => record("end: r-1", "outcome: ok", "seconds: 1.5", ...more, "calls: 3");
+  expect(pageOf(new Cassette(TEXT + end("held: 40")), [["r-1", "0-2"]], CELL).end[0]).toBe(1.5);
+  expect(pageOf(new Cassette(TEXT + end()), [["r-1", "0-2"]], CELL).end[0]).toBe(3);
+});
+
 test("only the calls at the places that were saved", () => {
   const cassette = new Cassette(TEXT);
   expect(idsAt(cassette, [["r-1", "0,2"]])).toEqual(["r-1/00000001", "r-1/0000000a"]);

@@ -5,7 +5,7 @@ export function callOf(over: Partial<StepCall> = {}): StepCall {
     place: ":3", nth: 3, span: "r3/a", kind: "model", title: "→ lookup_order", name: "claude-sonnet-5", would: "play",
     request: { text: '{"model":"claude-sonnet-5","messages":[{"role":"user","content":"where is my order?"}]}', json: true, whole: true },
     reply: { text: '{"content":[{"type":"text","text":"Order #4421 is shipped."}],"stop_reason":"end_turn"}', json: true, whole: true },
-    request_edit: null, unchangeable: "", faults: [], edited: false,
+    fields: [], request_edit: null, unchangeable: "", faults: [], edited: false,
     can: ["over", "model", "tool", "continue", "to", "jump", "back", "edit", "answer", "fault", "live", "refuse", "stop"],
     ...over,
   };

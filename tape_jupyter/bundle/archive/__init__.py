@@ -93,6 +93,7 @@ class Bundle:
         self, source: Zipped | Unpacked, place: str, on_progress: Tell = ignore_progress
     ) -> None:
         self.place, self._source = place, source
+        self.packed_size = source.packed_size
         listed = list(source.sizes)
         if len(listed) > manifests.MOST_FILES:
             raise BundleError(

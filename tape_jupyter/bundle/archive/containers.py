@@ -107,7 +107,9 @@ class _Entry:
 
 
 class Zipped:
-    """A zip whose frame is sound. `sizes`: the bytes of each file; `pieces`: what is in one."""
+    """A zip whose frame is sound. `sizes`: the bytes of each file; `packed_size`: of the zip;
+    `pieces`: what is in one.
+    """
 
     def __init__(self, path: Path) -> None:
         try:
@@ -122,6 +124,7 @@ class Zipped:
         except BaseException:
             self._file.close()
             raise
+        self.packed_size = path.stat().st_size
         self.sizes = {name: entry.head.size for name, entry in self._entries.items()}
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NoReturn, TypeVar
 
 from tape_jupyter.bundle.archive import names
+from tape_jupyter.core.parse_limits import require_few_values
 from tape_jupyter.errors import BundleError
 
 FORMAT = 1
@@ -69,6 +70,9 @@ MOST_FILES = 10_000
 MOST_BYTES = 512 * 1024 * 1024
 """Of all files of a bundle together, unpacked, with the manifest."""
 MOST_MANIFEST = 16 * 1024 * 1024
+MOST_VALUES = 1_000_000
+MOST_ITEMS = 20_000
+"""Of each of its other lists and objects: cells, packages, what was left out or masked."""
 DEEPEST = 8
 """Objects and lists in one another that are read; a manifest has four."""
 LARGEST = 1 << 53
@@ -246,6 +250,10 @@ def check_manifest(manifest: Manifest) -> Manifest:
             "kernel has other keys than name and language, or values that are not text"
         )
     _check_kit(manifest.kit)
+    listed = {**vars(manifest), **{f"kit: {name}": each for name, each in manifest.kit.items()}}
+    for name, each in listed.items():
+        if isinstance(each, list | tuple | Mapping) and len(each) > MOST_ITEMS:
+            _refuse_manifest(f"{name} has {len(each):,} items, at most {MOST_ITEMS:,} are read")
     return manifest
 
 
@@ -264,6 +272,7 @@ def _load_json(data: bytes) -> dict[str, Any]:
             f"the manifest has {len(data):,} bytes, at most {MOST_MANIFEST:,} are read"
         )
     try:
+        require_few_values(data, MOST_VALUES)
         record = json.loads(
             data.decode("utf-8"),
             object_pairs_hook=_require_unique_keys,

@@ -14,7 +14,9 @@ _PIECE = 256 * 1024
 
 
 class Unpacked:
-    """The files below a folder. `sizes`: the bytes of each file; `pieces`: what is in one."""
+    """The files below a folder. `sizes`: the bytes of each file, `packed_size` of all; `pieces`: what is
+    in one.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -23,6 +25,7 @@ class Unpacked:
             self._walk_folder(folder, "")
         except (OSError, RecursionError) as error:
             raise BundleError(f"the folder cannot be read: {error}") from error
+        self.packed_size = sum(self.sizes.values())
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -46,7 +46,8 @@ from tape_jupyter.isolation import sandbox
 Said = Callable[[str], None]
 """Hears each line that an installer says."""
 _LEFT = re.compile(
-    r"PIP_(?:USER|TARGET|PREFIX|ROOT|REQUIRE_VIRTUALENV|NO_BINARY|EDITABLE|REQUIREMENT|CONSTRAINT)|UV_(?:NO_BINARY\w*|CONSTRAINT|OVERRIDE)"
+    r"PIP_(?:USER|TARGET|PREFIX|ROOT|REQUIRE_VIRTUALENV|NO_BINARY|EDITABLE|REQUIREMENT|CONSTRAINT)"
+    r"|UV_(?:NO_BINARY\w*|CONSTRAINT|OVERRIDE|REQUIRE_HASHES|SYSTEM_PYTHON|COMPILE_BYTECODE)"
 )
 """Of an installer's variables the ones that are for other environments than a bundle's."""
 _NETWORK = re.compile(
@@ -124,7 +125,13 @@ class Maker:
             lines = [*(line for group in groups for line in group), *map(str, wheels)]
             line = [self.uv, "pip", "install", "--no-config", "--python", str(python)]
             line += [] if needs else ["--no-deps"]
-            line += ["--only-binary=:all:", "-r", str(_write_requirements(lines, where))]
+            # to compile it would start the environment's Python, which runs `.pth` files
+            line += [
+                "--no-compile-bytecode",
+                "--only-binary=:all:",
+                "-r",
+                str(_write_requirements(lines, where)),
+            ]
             self._run_installer(line, where, on_line, _NOT_INSTALLED, self._build_uv_environ())
             return
         fetched = where / "fetched"

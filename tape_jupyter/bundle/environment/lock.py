@@ -16,12 +16,16 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
+
+from packaging.tags import Tag, compatible_tags, cpython_tags, sys_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tape_jupyter.bundle.environment import build_backend, own_wheel
 from tape_jupyter.bundle.environment.index import (
@@ -39,6 +43,8 @@ from tape_jupyter.bundle.environment.requirements import (
     read_distribution,
 )
 from tape_jupyter.bundle.proof.collection import Collected
+from tape_jupyter.core.parse_limits import count_toml_values
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError
 
@@ -48,6 +54,8 @@ TOOL = "tape-jupyter"
 LONGEST = 8 << 20
 """Bytes of a lock: one of 500 packages, each with 50 wheels, has 7 MB."""
 MOST_PACKAGES = 5_000
+MOST_VALUES = 1_500_000
+"""Values, keys and lines of a lock; one of 7 MB has 350,000."""
 MOST_STEPS = 20_000_000
 """What reading a lock may take: a key of n parts (`a.b.c`) takes the square of n. A lock of 7 MB
 takes 6 million.
@@ -58,7 +66,7 @@ takes 6 million.
 class LockedPackage:
     """One package. `digests`: sha256 of its files; `path` in `environment/`, "" from an index.
     `urls`: address and digest of each file that names both. `foreign`: it can be had only from
-    where the bundle says. `built`: only its sources are listed.
+    where the bundle says. `built`: its sources are listed, and no wheel that can be installed here.
     """
 
     name: str
@@ -80,9 +88,13 @@ _INSIDE = re.compile(r"(?:wheels|sources)/[A-Za-z0-9][A-Za-z0-9._+-]*")
 def locked_python(pylock: bytes) -> str:
     """The Python that a lock is for, `3.11`; "" where it does not say."""
     try:
-        requires_python = str(_load_tables(pylock).get("requires-python", ""))
+        return _parse_python(_load_tables(pylock))
     except BundleError:
         return ""
+
+
+def _parse_python(tables: Mapping[str, Any]) -> str:
+    requires_python = str(tables.get("requires-python", ""))
     match = re.fullmatch(r"==(\d\.\d{1,3})\.\*", requires_python)
     return match[1] if match else ""
 
@@ -104,7 +116,7 @@ def oddities(pylock: bytes) -> list[str]:
 def _format_names(names: list[str]) -> str:
     if len(names) < 4:
         return ", ".join(names)
-    return f"{names[0]}, {names[1]} and {len(names) - 2} more packages"
+    return f"{names[0]}, {names[1]} and {format_count(len(names) - 2, 'more package')}"
 
 
 def locked_packages(pylock: bytes) -> list[LockedPackage]:
@@ -117,7 +129,28 @@ def locked_packages(pylock: bytes) -> list[LockedPackage]:
     entries = tables.get("packages", [])
     if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
         raise BundleError("environment/pylock.toml: `packages` is not a list of tables")
-    return [*(_parse_package(each) for each in entries), *_list_unhashed(tables)]
+    tags = _list_supported_tags(_parse_python(tables))
+    return [*(_parse_package(each, tags) for each in entries), *_list_unhashed(tables)]
+
+
+def _list_supported_tags(python: str) -> frozenset[Tag]:
+    """The tags of wheels that this machine can install for a Python, `3.11`; "" for this one."""
+    version = tuple(map(int, python.split("."))) if python else sys.version_info[:2]
+    if version == sys.version_info[:2]:
+        return frozenset(sys_tags())
+    name = "cp" + "".join(map(str, version))
+    return frozenset((*cpython_tags(version, [name]), *compatible_tags(version, name)))
+
+
+def _is_for_here(wheel: Mapping[str, Any], tags: frozenset[Tag]) -> bool:
+    """Whether a wheel can be installed here; one whose name says nothing is taken for one that can."""
+    place = wheel.get("name") or wheel.get("url") or wheel.get("path") or ""
+    try:
+        return not tags.isdisjoint(
+            parse_wheel_filename(unquote(str(place).partition("?")[0].rpartition("/")[2]))[3]
+        )
+    except InvalidWheelFilename:
+        return True
 
 
 def _load_tables(pylock: bytes) -> dict[str, Any]:
@@ -129,6 +162,10 @@ def _load_tables(pylock: bytes) -> dict[str, Any]:
     if (count := pylock.count(b"[[packages]]")) > MOST_PACKAGES:
         raise BundleError(
             f"environment/pylock.toml has {count:,} packages, at most {MOST_PACKAGES:,} are read"
+        )
+    if (count := count_toml_values(pylock)) > MOST_VALUES:
+        raise BundleError(
+            f"environment/pylock.toml holds {count:,} values and lines, at most {MOST_VALUES:,} are read"
         )
     if sum(line.count(b".") ** 2 for line in pylock.split(b"\n")) > MOST_STEPS:
         raise BundleError("environment/pylock.toml has keys of more parts (`a.b.c`) than are read")
@@ -156,7 +193,7 @@ def _check_name(name: str, version: str) -> None:
         )
 
 
-def _parse_package(entry: Mapping[str, Any]) -> LockedPackage:
+def _parse_package(entry: Mapping[str, Any], tags: frozenset[Tag]) -> LockedPackage:
     name, version = str(entry.get("name", "")), str(entry.get("version", ""))
     _check_name(name, version)
     odd = [f"installed from a repository, {_format_shown(entry['vcs'])}"] if "vcs" in entry else []
@@ -168,9 +205,10 @@ def _parse_package(entry: Mapping[str, Any]) -> LockedPackage:
         if isinstance(each := entry.get(kind), dict)
     ]
     wheels = entry.get("wheels", [])
-    places += [
+    wheels = [
         each for each in (wheels if isinstance(wheels, list) else []) if isinstance(each, dict)
     ]
+    places += wheels
     digests: list[str] = []
     urls: list[tuple[str, str]] = []
     path = ""
@@ -189,10 +227,17 @@ def _parse_package(entry: Mapping[str, Any]) -> LockedPackage:
     if not digests and not path and "vcs" not in entry:
         odd.append(_NO_DIGEST)
     foreign = not path and ("vcs" in entry or "archive" in entry or "directory" in entry)
-    built = not path and not foreign and "sdist" in entry and not wheels
+    built = (
+        not path
+        and not foreign
+        and "sdist" in entry
+        and not any(_is_for_here(each, tags) for each in wheels)
+    )
     if built:
+        where = " for this machine" if wheels else ""
         odd.append(
-            "has no wheel: it would have to be built, which runs its code. A replay does so only with --allow-build"
+            f"has no wheel{where}: it would have to be built, which runs its code. "
+            "A replay does so only with --allow-build"
         )
     return LockedPackage(
         name,

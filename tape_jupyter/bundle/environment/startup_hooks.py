@@ -27,19 +27,23 @@ _KNOWN = re.compile(
 lines of code.
 """
 _SYSTEM = frozenset(
-    # what shells, their users and we start by name; a hundred words read better so
+    # what shells, their users and we start by name; they read better so
     (  # noqa: SIM905
-        "[ awk basename bash cat chgrp chmod chown chroot chrome chromium clear cmd cp crontab csh curl cut dash "
-        "date dd df dig dirname docker doas du echo ed egrep emacs env exit expr false fgrep file find firefox "
-        "getent git google-chrome gpg grep groups gunzip gzip head host hostname id ip kill killall ksh launchctl "
-        "less ln login ls lsof man md5sum mkdir mkfifo mktemp more mount mv nano nc netstat nice nohup nsenter "
-        "nslookup od open openssl osascript passwd ping pkill podman powershell printenv printf ps pwd readlink "
-        "realpath rm rmdir rsync scp sed seq service setsid sh sha256sum shred sleep sort ssh ssh-add ssh-agent "
-        "ssh-keygen stat strace stty su sudo sync systemctl tail tar tee telnet test time timeout top touch tr true "
-        "tty umount uname uniq unlink unshare unzip useradd vi vim wc wget which who whoami x-www-browser xargs "
-        "xdg-open xz yes zip zsh"
+        "[ apt apt-get awk basename bash bunzip2 busybox bwrap bzip2 cat chgrp chmod chown chrome chromium chroot "
+        "clear cmd cp crontab csh curl cut dash date dd df diff dig dirname dmesg dnf doas docker dpkg du echo ed "
+        "egrep emacs env exit expr false fgrep file find firefox fuser getent git google-chrome gpg grep groups "
+        "gunzip gzip head host hostname id ifconfig ip iptables journalctl kill killall ksh launchctl less ln "
+        "login losetup ls lsblk lscpu lsof man md5sum mkdir mkfifo mktemp modprobe more mount mv nano nc netstat "
+        "nice nohup nproc nsenter nslookup od open openssl osascript passwd perl pgrep pidof ping pkill podman "
+        "poweroff powershell printenv printf ps pwd readlink realpath reboot rm rmdir rsync scp sed seq service "
+        "setpriv setsid sh sha1sum sha256sum sha512sum shred shutdown sleep sort ssh ssh-add ssh-agent ssh-keygen "
+        "stat stdbuf strace stty su sudo sync sysctl systemctl tac tail tar tee telnet test time timeout top "
+        "touch tr true tty umount uname uniq unlink unshare unzip useradd vi vim wc wget which who whoami "
+        "x-www-browser xargs xdg-open xxd xz yes yum zcat zip zsh"
     ).split()
 )
+_IPYTHON = ("etc", "ipython")
+"""Below an environment, what each start of IPython reads."""
 _PYTHON = re.compile(r"python(?:\d(?:\.\d+)?t?)?w?")
 
 
@@ -60,7 +64,8 @@ def refuse_startup_hooks(package: str, inside: Iterable[str]) -> None:
             raise BundleError(
                 f"{package} would put {name[:200]!a} outside of its packages; nothing was installed"
             )
-        if hook := names.startup_hook("/".join(rest if shared else rest[:1])):
+        read_by_ipython = "/".join(rest) if shared and rest[:2] == _IPYTHON else ""
+        if hook := read_by_ipython or names.startup_hook("/".join(rest if shared else rest[:1])):
             raise BundleError(
                 f"{package} brings {hook!a}, which runs automatically just because it exists; nothing was installed"
             )
@@ -86,6 +91,9 @@ class WatchedEnvironment:
             if now.get(path) != self.before[path] and not path.is_dir():
                 raise self._build_refusal(path, "stands in for a part of the environment itself")
         for path in now.keys() - self.before.keys():
+            inside = path.relative_to(self.place).parts
+            if inside[:2] == _IPYTHON or (inside[0] == "etc" and names.startup_hook(path.name)):
+                raise self._build_refusal(path, "is read at each start of IPython or Jupyter")
             if path.parent.name == "site-packages":
                 self._check_module(path)
             elif _strip_extension(path) in _SYSTEM or _PYTHON.fullmatch(_strip_extension(path)):
@@ -121,7 +129,8 @@ class WatchedEnvironment:
 
 
 def _yield_watched_files(place: Path) -> Iterator[Path]:
-    """The files of an environment that Python or a shell finds by their names."""
+    """The files of an environment that Python, IPython or a shell finds by their names."""
+    yield from (path for path in (place / "etc").rglob("*") if not path.is_dir())
     folders = [place, *_list_program_folders(place), *_list_site_packages(place)]
     for folder in folders:
         with os.scandir(folder) as entries:

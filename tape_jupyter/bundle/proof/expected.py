@@ -18,9 +18,12 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.comparison import outputs
+from tape_jupyter.core.parse_limits import ReadBudget
 from tape_jupyter.headless import run as headless_run
 
 NOWHERE: Mapping[str, str] = outputs.NOWHERE
+_SECONDS_PER_CHARACTER = 3e-7
+"""What the digest of outputs takes at most."""
 
 
 def outputs_digest(
@@ -58,17 +61,21 @@ def _yield_cells(
 
 
 def compare_with_manifest(
-    expected_cells: Sequence[Expected], cells: Sequence[Mapping[str, Any]]
-) -> tuple[list[str], list[int]]:
+    expected_cells: Sequence[Expected], cells: Sequence[Mapping[str, Any]], budget: ReadBudget
+) -> tuple[list[str], list[int], list[int]]:
     """How the cells of a notebook, as its file (nbformat 4) has them, are not those of a manifest,
     a line each; and the numbers of those whose outputs have another digest, which the folders that
-    they name may explain.
+    they name may explain; and of those that the budget leaves unread.
     """
     code = [{**each, "source": outputs.join_lines(each.get("source", ""))} for each in cells]
     code = [each for each in code if each.get("cell_type") == "code" and each["source"].strip()]
     if len(code) != len(expected_cells):
-        return [f"the notebook has {len(code)} code cells, the manifest {len(expected_cells)}"], []
-    problems, unsure = [], []
+        return (
+            [f"the notebook has {len(code)} code cells, the manifest {len(expected_cells)}"],
+            [],
+            [],
+        )
+    problems, unsure, unread = list[str](), list[int](), list[int]()
     for number, (one, cell) in enumerate(zip(expected_cells, code, strict=True), 1):
         out = headless_run.counted_outputs(cell["source"], cell.get("outputs", ()))
         differs = {
@@ -83,9 +90,11 @@ def compare_with_manifest(
             problems.append(
                 f"cell {number} of the notebook is not the manifest's: another {', '.join(wrong)}"
             )
+        elif not budget.has_time(_SECONDS_PER_CHARACTER * outputs.count_characters(out)):
+            unread.append(number)
         elif one.outputs != outputs_digest(out):
             unsure.append(number)
-    return problems, unsure
+    return problems, unsure, unread
 
 
 def shown_outputs(cell: Any) -> Sequence[Any]:

@@ -43,6 +43,8 @@ KEPT = (
 any name.
 """
 
+MOST_OUTPUT = 64 << 20
+"""Characters that a cell may give, where the saved notebook is small."""
 PATIENCE = 10.0
 """Seconds that the process gets to put its kernel away when it is to end."""
 
@@ -294,6 +296,7 @@ def _run_cells(
     answer = None
     with start_kernel(notebook, path, "replay", job.timeout, env, job.python) as client:
         ports += client.km.ports if client.km else []
+        client.most_output = max(MOST_OUTPUT, 4 * path.stat().st_size)
         _run_silently(client, job.before)
         for number, (index, cell) in enumerate(cells, 1):
             title = headless_run.first_line(cell.source)
@@ -303,6 +306,11 @@ def _run_cells(
             raised_before = bool(failure_of(cell.outputs)[0])
             raised = raised or raised_before
             ends[index] = headless_run.execute_cell(client, cell, index)
+            if client.overflowing_cell is not None:
+                raise BundleError(
+                    f"cell {number} gave more than {client.most_output >> 20} MiB of output, and far more "
+                    "than the notebook holds: the run was stopped"
+                )
             stopped = ends[index].raised and not raised_before
         if job.after:
             _run_silently(

@@ -19,6 +19,7 @@ from tape_jupyter.bundle.proof.expected import shown_outputs
 from tape_jupyter.bundle.session import Session
 from tape_jupyter.comparison import outputs
 from tape_jupyter.comparison.outputs import places
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell
 from tape_jupyter.headless import run
 from tape_jupyter.isolation import sandbox
@@ -111,11 +112,12 @@ def _judge_outputs(
         return (NOT_RUN, ()) if before else ("", ())
     if name in run.REFUSALS:
         return MISSED if name == "UnmatchedCall" else UNTAPED, f"{name}: {value}".splitlines()
+    same = outputs.same_outputs(before, after, where)
+    lines = () if same else outputs.diff_outputs(before, after, where)
     if out.unheld:
-        return UNHELD, out.unheld
-    if outputs.same_outputs(before, after, where):
+        return UNHELD, [*out.unheld, *lines]
+    if same:
         return "", ()
-    lines = outputs.diff_outputs(before, after, where)
     if name and name != outputs.failure_of(before)[0]:
         return RAISED, lines
     return (NEVER_RUN if not before and saved.execution_count is None else DIFFERS), lines
@@ -125,7 +127,7 @@ def changed_cells(proof: ProofRun, take: str = "") -> list[str]:
     """Which cells are not as saved, and how, for a person whose session is not exported. `take`:
     the one that replays where none is named.
     """
-    count = f"{len(proof.differences)} of {len(proof.cells)} cells"
+    count = f"{len(proof.differences)} of {format_count(len(proof.cells), 'cell')}"
     lines = [
         f"the session does not replay as its saved notebook shows ({count}); nothing was written:"
     ]

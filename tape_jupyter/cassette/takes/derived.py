@@ -178,7 +178,8 @@ class Derived(Book):
                 override.id == entry.id and override.run == entry.run for override in goal.overrides
             ):
                 raise TapeUsageError(
-                    f"take {name} overrides call {entry.id} already; override it from that take"
+                    f"take {name} overrides call {entry.id} already. Now: name another take, or first take "
+                    f"that override back: %tape takes undo {name}"
                 )
             return goal
         if self.base is None:

@@ -245,7 +245,9 @@ def _build_value(entry: Entry, text: str) -> Value:
     changed.
     """
     if not isinstance(entry.request(), FunctionCall):
-        raise TapeUsageError(f"call {entry.id} is a request: override its reply")
+        raise TapeUsageError(
+            f"call {entry.id} is a request, not a tool's: use --text, --message, --reply or --fault"
+        )
     value, recorded = value_of(text).value, entry.reply()
     kept = recorded if isinstance(recorded, Value) else Value()
     return replace(kept, value=value, error=None, unkept="")

@@ -263,7 +263,11 @@ def require_take(cassette: Path, name: str) -> Path:
     have = ", ".join(take_names(cassette))
     raise TapeUsageError(
         f"{cassette.name} has no take {name!r}; "
-        + (f"there are: {have}" if have else "it has none")
+        + (
+            f"there are: {have}"
+            if have
+            else "it has no takes yet (override a reply: tape override)"
+        )
     )
 
 

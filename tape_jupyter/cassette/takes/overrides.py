@@ -107,7 +107,8 @@ def find_call(book: Book, call: str | Entry) -> Entry:
     if not counting:
         near = sorted({entry.id for entry in book.calls if entry.id.startswith(name[:3])})[:5]
         raise TapeUsageError(
-            f"no call {call!r} in {book.path.name}{'; near: ' + ', '.join(near) if near else ''}"
+            f"no call {call!r} in {book.path.name}; "
+            f"{'near: ' + ', '.join(near) if near else 'tape calls lists them'}"
         )
     return counting[-1]
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tape_jupyter.core.readable_memory import require_readable
 from tape_jupyter.dataflow.identity import identity
 
 
@@ -107,7 +108,9 @@ def _read_numpy(value: Any) -> ArrayTable | None:
     if isinstance(value, numpy.ma.MaskedArray):
         parts = (numpy.ma.getdata(value, subok=False), numpy.asarray(numpy.ma.getmaskarray(value)))
         bare = value._mask is numpy.ma.nomask  # noqa: SLF001 - numpy shows one without a mask otherwise
-        return _join_tables(f"masked {bare}", [_read_array(each) for each in parts], ())
+        data, mask = map(_read_array, parts)
+        mask = replace(mask, ids=frozenset()) if bare else mask
+        return _join_tables(f"masked {bare}", [data, mask], ())
     if isinstance(value, numpy.ndarray):
         table = _read_array(value)
         return table if value.flags.writeable else replace(table, head=f"{table.head} read-only")
@@ -118,8 +121,10 @@ def _read_numpy(value: Any) -> ArrayTable | None:
 
 def _read_array(value: Any) -> ArrayTable:
     numpy = sys.modules["numpy"]
-    owners = {identity(value)}
+    require_readable(value)
     base = value.base
+    # a view may have been made for this look: when it is gone another object has its number
+    owners = {identity(value)} if base is None else set[int]()
     while base is not None:
         owners.add(identity(base))
         base = getattr(base, "base", None)

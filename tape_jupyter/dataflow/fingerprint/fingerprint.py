@@ -13,11 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tape_jupyter.core.user_code import bag
 from tape_jupyter.dataflow.fingerprint.objects import visit_object
 from tape_jupyter.dataflow.fingerprint.walker import ATOMS, Vast, Walk, hasher
 
 SECONDS = 0.05
 """How much of the processor's time one value may take; then it is opaque."""
+
+
+_DATA = bag(
+    "__main__ array builtins collections dataclasses datetime decimal enum fractions functools "
+    "numpy operator pandas pydantic random statistics string types typing uuid zoneinfo"
+) | {""}
+"""Root modules of the types that data is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,20 @@ class Print:
     """So large that the time it takes may keep it from being looked at."""
     weight: int = 0
     """Bytes of its buffers, about."""
+    partial: bool = False
+    """A library's object in it holds more than was looked at."""
+    dim: frozenset[int] = frozenset()
+    """Of `ids`, what lies in a library's object and shows less there than where it lies open."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the digest is another wherever any of `ids`, but `dim` ones, holds another value."""
+        return not (self.opaque or self.vast or self.partial)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it shows all that it holds."""
+        return self.kinds <= _DATA and not (self.opaque or self.vast)
 
 
 def fingerprint(
@@ -68,6 +90,7 @@ def fingerprint(
         digest or f"opaque {type(value).__qualname__}", walk.opaque or opaque or vast, vast, ids,
         frozenset(walk.classes),
         frozenset(walk.codes), frozenset(walk.kinds), took, walk.large, walk.weight,
+        walk.partial, frozenset(walk.dim),
     )  # fmt: skip
 
 

@@ -13,16 +13,20 @@ import gc
 import io
 import threading
 import types
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.futures import FUTURES
-from tape_jupyter.core.user_code import MACHINERY, bag, is_users, root_module
+from tape_jupyter.core.readable_memory import owns_memory
+from tape_jupyter.core.user_code import MACHINERY, bag, is_class_of_users, is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
 from tape_jupyter.dataflow.fingerprint.containers import PIECE, hash_plain
 from tape_jupyter.dataflow.fingerprint.walker import Walk
 from tape_jupyter.dataflow.identity import identity
+from tape_jupyter.instrumentation.patching import original_of
 
 FOREIGN_NODES = 400
 """Objects looked at below one object of a library: an SDK's client holds thousands."""
@@ -55,7 +59,9 @@ _PASSING = {
     "httpx": bag("_state _transport _mounts"),
     "httpx2": bag("_state _transport _mounts"),
     "anthropic": bag("_lazy_tracer"),
-    "ipywidgets": bag("_model_id"),
+    "ipywidgets": bag("_model_id _Output__counter _property_lock comm msg_id"),
+    "threading": bag("_ident _native_id"),
+    "concurrent": bag("_threads _idle_semaphore _thread_name_prefix"),
 }
 """Attributes of clients of the same kind, by the package of their class or of one that it derives
 from.
@@ -90,6 +96,7 @@ is the program's own.
 _FILES = frozenset(
     {io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO}
 )
+_ASKED_LESS: tuple[type, ...] = (*FUTURES, LOCK, *_FILES)
 _OUTCOME = ("_state", "_result", "_exception")
 """What became of a future or a task; to ask for it by its methods would count as having heard of an error."""
 _PLAIN: dict[type, Callable[[Any], Any]] = {
@@ -146,7 +153,7 @@ def of_class(walk: Walk, value: type, depth: int, *, is_value: bool = False) -> 
     somebody's class.
     """
     module = value.__module__ if isinstance(value.__module__, str) else ""
-    if not is_users(module):
+    if not is_class_of_users(value):
         walk.kinds.add(module.partition(".")[0])
         walk.hash_text(f"class {module}.{value.__qualname__}")
         return
@@ -181,19 +188,23 @@ def is_memory(kind: type) -> bool:
 
 def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
     """An object of which nothing else is known than its class."""
-    users = is_users(kind.__module__ if isinstance(kind.__module__, str) else "")
+    users = is_class_of_users(kind)
     walk.ids.add(identity(value))
     if not users:
+        if (original := original_of(value)) is not value:
+            walk.visit_value(original, depth, foreign=foreign)
+            return
         walk.foreigners += 1
         walk.kinds.add(root_module(kind))
-        if plumbing := _describe_plumbing(kind):
+        if plumbing := _look_at_class(kind).plumbing:
             walk.hash_text(plumbing)
             return
         if walk.foreigners > FOREIGN_NODES:
+            walk.partial = True
             walk.hash_text(f"more {kind.__qualname__}")
             return
     of_class(walk, kind, depth)
-    beneath = not (foreign and issubclass(kind, FUTURES)) and _visit_beneath(walk, value, depth)
+    beneath = _visit_beneath(walk, value, depth, foreign=foreign)
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
     native = users or root_module(kind) in _CARRIERS
@@ -224,16 +235,24 @@ def _describe_plumbing(kind: type) -> str:
     return ""
 
 
-def _visit_beneath(walk: Walk, value: Any, depth: int) -> bool:
+def _visit_beneath(walk: Walk, value: Any, depth: int, *, foreign: bool) -> bool:
     """What the builtin class that a value's class derives from holds of it, past what the class
-    made of that.
+    made of that. What lies in a library's object is asked less: no future what became of it, no
+    lock and no file whether it is held or open.
     """
+    if foreign and isinstance(value, _ASKED_LESS):
+        walk.dim.add(identity(value))
+        if isinstance(value, FUTURES):
+            return False
     for base, bare in _PLAIN.items():
         if isinstance(value, base):
             walk.visit_value(bare(value), depth, foreign=False)
             return True
     if is_memory(type(value)):
-        walk.visit_value(bytes(value), depth, foreign=False)
+        if owns_memory(value):
+            walk.visit_value(bytes(value), depth, foreign=False)
+        else:
+            walk.opaque = True
         return True
     if (table := arrays.beneath(value)) is None:
         return False
@@ -243,35 +262,51 @@ def _visit_beneath(walk: Walk, value: Any, depth: int) -> bool:
 
 def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> bool:
     """Its attributes, past __getattribute__ and properties. Whether it may have any."""
-    has_attributes = False
+    has_attributes, users = False, is_class_of_users(kind)
     try:
         inside = object.__getattribute__(value, "__dict__")
     except AttributeError:
         inside = None
     if type(inside) is dict:
         has_attributes = True
-        lasting = list(inside.items())
-        if not is_users(kind.__module__ if isinstance(kind.__module__, str) else ""):
-            names = _find_passing_names(walk, kind)
-            lasting = [(k, each) for k, each in lasting if not _is_passing(kind, names, k, each)]
+        lasting = list(inside.items()) if users else _list_lasting(kind, inside)
         walk.hash_text(f"attributes {len(lasting)}")
         for key, each in lasting:
             walk.hash_text(str(key) if type(key) is str else "?")
             walk.visit_value(each, depth, foreign=foreign)
+    slots = tuple(_find_slots(kind)) if users else _look_at_class(kind).slots
+    for name, slot in slots:
+        try:
+            each = slot.__get__(value, kind)
+        except AttributeError:
+            continue
+        walk.hash_text(name)
+        walk.visit_value(each, depth, foreign=foreign)
+    return has_attributes or bool(slots)
+
+
+def _find_slots(kind: type) -> Iterator[tuple[str, Any]]:
     for base in type.__dict__["__mro__"].__get__(kind):
         inside = type.__dict__["__dict__"].__get__(base)
-        if "__slots__" not in inside:
-            continue
-        for name, slot in inside.items():
-            if type(slot) is types.MemberDescriptorType:
-                has_attributes = True
-                try:
-                    each = slot.__get__(value, kind)
-                except AttributeError:
-                    continue
-                walk.hash_text(name)
-                walk.visit_value(each, depth, foreign=foreign)
-    return has_attributes
+        if "__slots__" in inside:
+            yield from (
+                (name, slot)
+                for name, slot in inside.items()
+                if type(slot) is types.MemberDescriptorType
+            )
+
+
+def _list_lasting(kind: type, inside: dict[Any, Any]) -> list[tuple[Any, Any]]:
+    """The attributes of a library's object that say something of its value."""
+    known = _look_at_class(kind)
+    names = known.passing
+    lasting = [(k, each) for k, each in inside.items() if not _is_passing(known, k, each)]
+    return [
+        (k, tuple(one for one in each.items() if one[0] not in names))
+        if names and k == "_trait_values" and type(each) is dict
+        else (k, each)
+        for k, each in lasting
+    ]
 
 
 def visit_referents(walk: Walk, value: Any, depth: int) -> None:
@@ -283,33 +318,48 @@ def visit_referents(walk: Walk, value: Any, depth: int) -> None:
             walk.visit_value(each, depth, foreign=True)
 
 
-def _find_passing_names(walk: Walk, kind: type) -> frozenset[str]:
-    """The names of `_PASSING` that are meant in objects of a class; looked up once a walk."""
-    if (names := walk.passing.get(kind)) is None:
+@dataclass(frozen=True, slots=True)
+class LibraryClass:
+    """What is known of the objects of a library's class."""
+
+    plumbing: str
+    """What is said of one that holds nothing of a program's state; "" of any other."""
+    passing: frozenset[str]
+    """The names of `_PASSING` that are meant in them."""
+    cached: frozenset[str]
+    """Attributes that they make of themselves when first asked: `client.messages` of an SDK."""
+    slots: tuple[tuple[str, Any], ...]
+
+
+_known_classes: weakref.WeakKeyDictionary[type, LibraryClass] = weakref.WeakKeyDictionary()
+
+
+def _look_at_class(kind: type) -> LibraryClass:
+    """Looked up once: nobody changes a library's class."""
+    known = _known_classes.get(kind)
+    if known is None:
         bases = type.__dict__["__mro__"].__get__(kind)
-        names = frozenset().union(*(_PASSING.get(root_module(base), ()) for base in bases))
-        walk.passing[kind] = names
-    return names
+        passing = frozenset().union(*(_PASSING.get(root_module(base), ()) for base in bases))
+        members: dict[str, Any] = {}
+        for base in reversed(bases):
+            members.update(type.__dict__["__dict__"].__get__(base))
+        cached = {k for k, each in members.items() if isinstance(each, functools.cached_property)}
+        slots = tuple(_find_slots(kind))
+        known = LibraryClass(_describe_plumbing(kind), passing, frozenset(cached), slots)
+        _known_classes[kind] = known
+    return known
 
 
-def _is_passing(kind: type, names: frozenset[str], key: Any, value: Any) -> bool:
+def _is_passing(known: LibraryClass, key: Any, value: Any) -> bool:
     """Whether an attribute of a library's object says nothing of its value: connections and the
-    like, or what it made of itself when first asked (`client.messages` of an SDK), where nobody has
-    put anything of the user's into it.
+    like, or what it made of itself when first asked, where nobody has put anything of the user's
+    into it.
     """
     if type(key) is not str:
         return False
-    if key in names:
+    if key in known.passing:
         return True
-    if isinstance(value, HELD):
-        return False
-    slot = None
-    for base in type.__dict__["__mro__"].__get__(kind):
-        inside = type.__dict__["__dict__"].__get__(base)
-        if key in inside:
-            slot = inside[key]
-            break
-    if not isinstance(slot, functools.cached_property):
+    if key not in known.cached or isinstance(value, HELD):
         return False
     try:
         inside = object.__getattribute__(value, "__dict__")
@@ -331,10 +381,9 @@ def _is_generated(name: str, value: Any) -> bool:
 
 
 def _is_users_own(value: Any) -> bool:
-    module = (
-        value.__module__ if isinstance(value, type | types.FunctionType) else type(value).__module__
-    )
-    return is_users(module if isinstance(module, str) else "")
+    if isinstance(value, types.FunctionType):
+        return is_users(value.__module__ if isinstance(value.__module__, str) else "")
+    return is_class_of_users(value if isinstance(value, type) else type(value))
 
 
 def _reduce_value(value: Any) -> Any:

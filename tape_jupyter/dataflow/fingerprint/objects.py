@@ -44,6 +44,14 @@ _MAPPED: tuple[type, ...] = (
     type({}.values()),
     type({}.items()),
 )
+_METHODS = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+"""Of classes that no Python code made: `str.lower`."""
+TUPLE_FIELD: type = type(collections.namedtuple("_Field", "x").__dict__["x"])  # noqa: PYI024
+"""The type of a named tuple's field."""
 _ITERABLES: tuple[Any, ...] = (
     [],
     (),
@@ -259,7 +267,7 @@ def _visit_alias(walk: Walk, value: Any, depth: int) -> None:
             continue
 
 
-def _visit_slot(walk: Walk, value: types.MemberDescriptorType, _depth: int) -> None:
+def _visit_slot(walk: Walk, value: Any, _depth: int) -> None:
     walk.hash_text(f"slot {value.__qualname__}")
 
 
@@ -356,8 +364,8 @@ _LOOKS: dict[type, Callable[[Walk, Any, int], None]] = {
     logging.Logger: _visit_logger,
     type(pathlib.PurePath()): _visit_path,
     type(pathlib.Path()): _visit_path,
-    # the type of its field
-    type(collections.namedtuple("_Field", "x").__dict__["x"]): _visit_tuple_field,  # noqa: PYI024
+    TUPLE_FIELD: _visit_tuple_field,
+    **dict.fromkeys(_METHODS, _visit_slot),
     types.MethodType: _visit_method,
     types.BuiltinFunctionType: _visit_builtin,
     types.ModuleType: _visit_module,

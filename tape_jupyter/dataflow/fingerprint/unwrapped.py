@@ -8,13 +8,15 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from tape_jupyter.instrumentation.patching import original_of
+
 _WRAPPED, _SWAPPED = "__tape_tool__", "__tape_swap__"
 
 
 def unwrap(function: types.FunctionType) -> Any:
     """What a decorator of ours stands around; the function itself where none does."""
     taped = function.__dict__.get(_WRAPPED)
-    return function if taped is None else taped.body
+    return original_of(function) if taped is None else taped.body
 
 
 def code_of(function: types.FunctionType) -> types.CodeType:

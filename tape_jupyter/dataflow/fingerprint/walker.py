@@ -104,8 +104,10 @@ class Walk:
         self.count = 0
         self.foreigners = 0
         """Objects of libraries that were met."""
-        self.passing: dict[type, frozenset[str]] = {}
-        """By class of a library, attributes that say nothing of a value (instances._is_passing)."""
+        self.partial = False
+        """Whether there were too many of them to look at each."""
+        self.dim: set[int] = set()
+        """Of `ids`, those of which less was looked at because they lie in a library's object."""
 
     def hash_text(self, text: str) -> None:
         """A word of what is hashed."""

@@ -29,11 +29,9 @@ from typing import Any
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated.end_state import End
-from tape_jupyter.isolation.namespaces import program
+from tape_jupyter.isolation.namespaces import AWAY, program
 
 SECONDS = 120.0
-AWAY = "TAPE_AWAY"
-"""Set in a process that the system keeps from the network and the disk, and in its children."""
 COPIED = 200 << 20
 """Bytes of a folder that are copied where it cannot be layered over."""
 _LAYER = 1 << 30
@@ -84,6 +82,8 @@ class ReplayJob:
     """Variables that the history changed, as they were before it; None: not there. `env` wins."""
     path: tuple[str, ...] | None = None
     """`sys.path` before the history; None: as it is here."""
+    argv: tuple[str, ...] | None = None
+    """The same of `sys.argv`."""
     in_kernel: bool = False
     """Whether its cells run in a kernel's shell."""
     kept: str = ""
@@ -181,7 +181,8 @@ def job(
         seconds=seconds,
         names=tuple(sorted({name for entry in history for name in entry.changed})),
         environment=_find_first_environment(history),
-        path=next((tuple(e.ambient["path"].before) for e in history if "path" in e.ambient), None),
+        path=_find_first_list(history, "path"),
+        argv=_find_first_list(history, "argv"),
         in_kernel=_is_kernel(),
     )
 
@@ -192,6 +193,11 @@ def _is_kernel() -> bool:
 
     kernels = sys.modules.get("ipykernel.zmqshell")
     return kernels is not None and isinstance(get_ipython(), kernels.ZMQInteractiveShell)
+
+
+def _find_first_list(history: History, part: str) -> tuple[str, ...] | None:
+    """A list of `sys` before the first entry; None where no entry changed it."""
+    return next((tuple(e.ambient[part].before) for e in history if part in e.ambient), None)
 
 
 def _find_first_folder(history: History) -> str:
@@ -355,7 +361,7 @@ def _run_worker(
 ) -> Replayed:
     reading, writing = os.pipe()
     command_line = command(
-        [sys.executable, "-m", "tape_jupyter.dataflow.isolated.worker", str(writing)]
+        [sys.executable, "-P", "-m", "tape_jupyter.dataflow.isolated.worker", str(writing)]
     )
     child = subprocess.Popen(  # noqa: S603 - this interpreter, and the history of this kernel
         command_line,
@@ -422,6 +428,7 @@ def _send_job(child: subprocess.Popen[str], job: ReplayJob, roots: list[str]) ->
         "names": job.names,
         "in_kernel": job.in_kernel,
         "path": [each for each in (sys.path if job.path is None else job.path) if each is not None],
+        "argv": list(sys.argv if job.argv is None else job.argv),
         "files": {
             p: None if c is None else base64.b64encode(c).decode() for p, c in job.files.items()
         },

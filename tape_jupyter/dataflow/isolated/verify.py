@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Literal
+from operator import itemgetter
+from typing import Literal, TypeAlias
 
 from tape_jupyter.cassette.match_key import parting
 from tape_jupyter.comparison.outputs import forgive
@@ -25,6 +26,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|(?<= at )[0-9a-f]{8,}")
 _REFUSED = re.compile(r"^(UnmatchedCall: [^\n]*).*", re.MULTILINE | re.DOTALL)
 _TAPE_FILE = re.compile(r" \([^()\n]*\.tape\.yaml[^()\n]*\)")
 _MOST, _WIDTH = 3, 60
+_Ran: TypeAlias = Execution | EntryOutcome
 State = Literal["proved", "differs", "not provable"]
 
 
@@ -75,10 +77,13 @@ def verify_rerun(
 def differing_entries(
     history: History, texts: Mapping[int, str], replayed: Replayed, live: End | None = None
 ) -> dict[int, str]:
-    """The entries that changed in the replay, and how; what is live by who changed it
-    last.
+    """The entries that changed in the replay, and how. Where both ends are known, what the names
+    hold there counts; else the fingerprints taken after each entry.
     """
-    last = _find_last_makers(history)
+    if live is not None and replayed.end is not None:
+        names, at_end = {}, [*_compare_ends(history, replayed, live, replayed.end)]
+    else:
+        names, at_end = _compare_names(history, replayed), []
     reasons: dict[int, str] = {}
     for outcome in replayed.ran:
         entry = history[outcome.index]
@@ -88,28 +93,25 @@ def differing_entries(
             reasons[outcome.index] = (
                 f"its output differs{_format_first_difference(texts[outcome.index], outcome.text)}"
             )
-        else:
-            why = _compare_states(entry, outcome, last)
-            if why is not None:
-                reasons[outcome.index] = why
-    if live is not None and replayed.end is not None:
-        for index, why in _compare_ends(history, replayed, live, replayed.end, last):
-            reasons.setdefault(index, why)
+        elif outcome.index in names:
+            reasons[outcome.index] = f"`{names[outcome.index][0]}` holds something else"
+        elif path := _find_other_file(entry, outcome):
+            reasons[outcome.index] = f"{path} holds something else"
+    for index, why in at_end:
+        reasons.setdefault(index, why)
     return reasons
 
 
 def _compare_ends(
-    history: History, replayed: Replayed, live: End, replayed_end: End, last: Mapping[str, int]
+    history: History, replayed: Replayed, live: End, replayed_end: End
 ) -> Iterator[tuple[int, str]]:
     """What is live against what is there after all cells ran: who left it, and how it differs."""
-    makers = {name: outcome.index for outcome in replayed.ran for name in outcome.changed} | dict(
-        last
-    )
-    for name, index in sorted(makers.items()):
+    makers = {**_find_last_changes(replayed.ran), **_find_last_changes(history)}
+    for name, maker in sorted(makers.items(), key=itemgetter(0)):
         here, there = live.names.get(name, EndValue()), replayed_end.names.get(name, EndValue())
         if here.digest != there.digest and not (here.dark or there.dark):
             yield (
-                index,
+                maker.index,
                 f"`{name}` holds {_format_value(here)} here, {_format_value(there)} after a whole run",
             )
     writers = {path: entry.index for entry in history for path in entry.files}
@@ -160,41 +162,46 @@ def _strip_volatile_text(text: str) -> str:
     return forgive(_ADDRESS.sub("0x", text), "stream")
 
 
-def _find_last_makers(history: History) -> dict[str, int]:
-    return {name: entry.index for entry in history for name in entry.changed}
-
-
 def variables_differing(history: History, replayed: Replayed) -> list[str]:
     """The names that hold something else after the replay, by fingerprint; those that nobody can
     look into left out.
     """
-    last, names = _find_last_makers(history), set()
-    for outcome in replayed.ran:
-        entry = history[outcome.index]
-        for name in (entry.changed | outcome.changed) - entry.opaque - outcome.opaque:
-            if last.get(name, entry.index) == entry.index and entry.after.get(
-                name, ""
-            ) != outcome.after.get(name, ""):
-                names.add(name)
-    return sorted(names)
+    return sorted(name for names in _compare_names(history, replayed).values() for name in names)
 
 
-def _compare_states(entry: Execution, outcome: EntryOutcome, last: Mapping[str, int]) -> str | None:
-    """How what it left for good differs. Opaque values and what was overwritten since are not
-    compared.
+def _compare_names(history: History, replayed: Replayed) -> dict[int, list[str]]:
+    """The names that are left otherwise, by the entry that changed them last in either world. Two
+    worlds may part over when an object changed (a callback of the loop, a thread): what it holds at
+    the end decides. Opaque values and what was overwritten since are not compared.
     """
-    opaque = entry.opaque | outcome.opaque
-    for name in sorted((entry.changed | outcome.changed) - opaque):
+    ran = {outcome.index for outcome in replayed.ran}
+    recorded = _find_last_changes(entry for entry in history if entry.index in ran)
+    again = _find_last_changes(replayed.ran)
+    found: dict[int, list[str]] = {}
+    for name in sorted(recorded.keys() | again.keys()):
+        makers = [changes[name] for changes in (recorded, again) if name in changes]
+        left = {_read_digest(changes, name) for changes in (recorded, again)}
+        if any(name in maker.opaque for maker in makers):
+            continue
         if ":" in name and name.replace(":", ".") in sys.modules:
             continue  # a module stands in its package, whoever imported it first
-        if last.get(name, entry.index) == entry.index and entry.after.get(
-            name, ""
-        ) != outcome.after.get(name, ""):
-            return f"`{name}` holds something else"
+        if len(left) > 1:
+            found.setdefault(max(maker.index for maker in makers), []).append(name)
+    return found
+
+
+def _find_last_changes(ran: Iterable[_Ran]) -> dict[str, _Ran]:
+    return {name: entry for entry in ran for name in entry.changed}
+
+
+def _read_digest(changes: Mapping[str, _Ran], name: str) -> str:
+    return changes[name].after.get(name, "") if name in changes else ""
+
+
+def _find_other_file(entry: Execution, outcome: EntryOutcome) -> str | None:
+    """A file that it left otherwise, if any."""
     for path in entry.files.keys() & outcome.files.keys():
-        if (
-            entry.files[path].known
-            and digest_content(entry.files[path].after) != outcome.files[path]
-        ):
-            return f"{path} holds something else"
+        change = entry.files[path]
+        if change.known and digest_content(change.after) != outcome.files[path]:
+            return path
     return None

@@ -308,7 +308,7 @@ def main() -> None:
     sys.stdin = io.StringIO()
     _put_files(job["files"])
     os.chdir(job["cwd"])
-    sys.path[:] = job["path"]
+    sys.path[:], sys.argv[:] = job["path"], job["argv"]
     guard = _Guard(job["roots"], network=job["network"])
     sys.addaudithook(guard.handle_event)
     live = shell(in_kernel=job.get("in_kernel", False))

@@ -10,19 +10,23 @@ runs or waits in here.
     rerun.finish()  # or, at any time between two cells: rerun.cancel()
 
 A value that came out equal to the recorded one is put back as the very object it was: who depended
-only on it is dropped, and that is said. A cell that wrote what it had not written before takes in
+only on it is dropped, and that is said. So is who reads only parts of a value that are as they were
+(dataflow/restore/recorded_parts.py). A cell that wrote what it had not written before takes in
 who reads that, which is said too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Literal
 
 from tape_jupyter.dataflow.downstream import Taints, walk_entry
-from tape_jupyter.dataflow.history import Execution, History
+from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
+from tape_jupyter.dataflow.history import FILES, Execution, History, name_of
 from tape_jupyter.dataflow.isolated.end_state import End, look_at_end
 from tape_jupyter.dataflow.plan import Plan
+from tape_jupyter.dataflow.restore.recorded_parts import RecordedParts
 from tape_jupyter.dataflow.restore.restore import Shell, World
 from tape_jupyter.dataflow.restore.versions import (
     BEGINNING,
@@ -31,6 +35,7 @@ from tape_jupyter.dataflow.restore.versions import (
     needed_by,
     parted,
     thing_of,
+    written_by,
 )
 
 _EQUAL = "what it depends on did not change"
@@ -67,6 +72,7 @@ class Rerun:
         self._versions = Versions(history)
         self._world = World.now(shell, history)
         self._was = list(history.entries)
+        self._parts = RecordedParts(self._was, self._world.value_now, shell.user_ns)
         self._at: dict[str, int] = {}
         """Things that are not at their last version, with the version they are at."""
         self._taints = Taints()
@@ -142,7 +148,11 @@ class Rerun:
             for t in sorted(self._versions.list_changes(index))
             if t in self._new and not self._versions.is_new_value(t, index)
         ]
-        due = index in self._forced or bool(reasons) or bool(touches)
+        forced = index in self._forced or bool(touches)
+        if reasons and not forced and (equal := self._find_equal_reads(entry)):
+            after = self._taints.copy()
+            reasons = walk_entry(entry, after, self._find_lines(index), equal)
+        due = forced or bool(reasons)
         if due and index in self.ticked:
             return True
         if due and index not in self._roles:
@@ -155,6 +165,22 @@ class Rerun:
             self._taints = after
             self._new -= self._versions.list_changes(index)
         return False
+
+    def _find_equal_reads(self, entry: Execution) -> frozenset[str]:
+        """Parts that the entry reads of values that came out otherwise, where all these are as they
+        were.
+        """
+        hit = {read for step in entry.steps for read, _, _ in self._taints.hits(step)}
+        versions = {
+            read: self._versions.before(name, entry.index)
+            for read in hit
+            if (name := thing_of(read)) is not None and self._parts.are_known(read, entry)
+        }
+        for read, version in versions.items():
+            if version not in self.ran or self._at.get(thing_of(read) or "") != version:
+                return frozenset()
+        is_equal = versions and self._parts.are_equal(versions.items(), entry)
+        return frozenset(versions) if is_equal else frozenset()
 
     def _find_lines(self, index: int) -> dict[int, tuple[int, ...] | None]:
         return {index: self.plan.lines[index]} if index in self.plan.lines else {}
@@ -253,6 +279,7 @@ class Rerun:
     def record_outcome(self, entry: Execution, outcome: Execution) -> None:
         """Take what came of it: `outcome` is the new entry that the tracker made of this execution."""
         index = entry.index
+        before = set(self._taints)
         self._world.renumber(outcome.number, entry.number)
         self._replace_entry(entry, outcome)
         self.ran.append(index)
@@ -260,6 +287,7 @@ class Rerun:
             *walk_entry(entry, self._taints, self._find_lines(index)),
             *walk_entry(outcome, self._taints, self._find_lines(index)),
         ]
+        self._clear_unchanged(set(self._taints) - before, entry, outcome)
         equal = self._restore_equal_things(entry, outcome)
         for thing in self._versions.list_changes(index) | changed_by(outcome):
             self._versions.add(thing, index)
@@ -276,6 +304,25 @@ class Rerun:
         if outcome.outcome == "error" and entry.outcome != "error" and self.on_error == "stop":
             self.stopped = f"{entry.title} raised an error: the cells after it were not run and show old outputs"
             self.stopped += self._describe_not_put_back(entry, outcome)
+
+    def _clear_unchanged(
+        self, tainted: Iterable[str], entry: Execution, outcome: Execution
+    ) -> None:
+        """Of what the entry may have written, what it was seen not to change: neither when it was
+        recorded nor now.
+        """
+        for resource in tainted:
+            name = name_of(resource)
+            if name is None:
+                unchanged = _are_files_unchanged(resource, entry, outcome)
+            else:
+                unchanged = (
+                    name not in self._new
+                    and all(_is_seen_unchanged(name, each) for each in (entry, outcome))
+                    and fingerprint(self._world.value(name), self.shell.user_ns).is_data
+                )
+            if unchanged:
+                self._taints.clear(resource)
 
     def _describe_not_put_back(self, entry: Execution, outcome: Execution) -> str:
         """What the cell binds anew after it raised: the value before, which nobody reads, was let
@@ -326,7 +373,8 @@ class Rerun:
         if outcome.imported:  # what the module defines is another object now, however equal
             equal = {thing for thing in equal if parted(thing)[0]}
         while True:  # a name that shares an object with an unequal one is unequal
-            unequal = {t for t in equal if (outcome.shares.get(t, frozenset()) & things) - equal}
+            others = (things | self._new) - equal
+            unequal = {t for t in equal if outcome.shares.get(t, frozenset()) & others}
             if not unequal:
                 break
             equal -= unequal
@@ -404,3 +452,39 @@ class Rerun:
         self._world.show_last()
         self._touched.update(self._versions)
         self._resync_tracker()
+
+
+def _is_seen_unchanged(name: str, entry: Execution) -> bool:
+    """Whether an entry looked at a name, and found it as it was."""
+    return (
+        bool(entry.after.get(name))
+        and entry.before.get(name) == entry.after[name]
+        and name not in entry.changed | entry.opaque
+    )
+
+
+def _are_files_unchanged(resource: str, *runs: Execution) -> bool:
+    """Whether it is known that no run changed these files, or that each made and removed the same
+    in this folder. A process may have written anywhere.
+    """
+    if not resource.startswith("file:") or any(run.notes for run in runs):
+        return False
+    path = resource.removeprefix("file:")
+    if any(path in run.files or any(each.endswith(path) for each in run.ambient) for run in runs):
+        return False  # it, or who may use it, or when it was written
+    if resource == FILES:
+        return all(
+            thing in {f"file:{each}" for each in run.files} or Path(parted(thing)[1]).is_dir()
+            for run in runs
+            for thing in written_by(run)
+            if parted(thing)[0] == "file"
+        )
+    made = [
+        {
+            each: (change.before is None, change.after is None)
+            for each, change in run.files.items()
+            if str(Path(each).parent) == path and (change.before is None) != (change.after is None)
+        }
+        for run in runs
+    ]
+    return all(each == made[0] for each in made)

@@ -27,6 +27,8 @@ _VAST = 512 << 20
 """Bytes of arrays and tables that are kept once, while a re-run lasts, so that it can be cancelled."""
 _ABSENT: Any = object()
 _SHOWN = ("_", "__", "___")
+_IN_PARTS = frozenset({"environment"})
+"""Ambient state that is a dict by what the resources call its parts."""
 
 
 class Shell(Protocol):
@@ -41,7 +43,7 @@ def hold_values(entry: Execution) -> None:
     and so does what has a `__del__`.
     """
     for name, value in list(entry.kept.items()):
-        memento = entry.mementos[name] = remember_value(value)
+        memento = entry.mementos[name] = remember_value(value, complete_only=True)
         if not memento.is_complete or memento.ends or (memento.dark and name in entry.opaque):
             entry.mementos[name] = memento.bare()
             del entry.kept[name]
@@ -185,6 +187,13 @@ class World:
     def value(self, variable: str, default: Any = None) -> Any:
         home, name = self._find_namespace(variable)
         return home.get(name, default)
+
+    def value_now(self, thing: str) -> Any:
+        """Of a name; of ambient state, its parts."""
+        kind, rest = parted(thing)
+        if kind:
+            return ambient.PARTS[rest].capture() if rest in _IN_PARTS else None
+        return self.value(thing)
 
     def _put_name(self, name: str, version: int, versions: Versions) -> None:
         entry = versions.history[version]

@@ -18,6 +18,7 @@ import decimal
 import enum
 import fractions
 import functools
+import gc
 import io
 import itertools
 import logging
@@ -37,10 +38,12 @@ from typing import Any, ClassVar
 from tape_jupyter.core.abstract_classes import registered, set_registered
 from tape_jupyter.core.memoised import MEMOISED, read_kept, read_settable, set_kept
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.core.user_code import is_environment, is_registered, is_users
+from tape_jupyter.core.readable_memory import owns_memory, require_readable
+from tape_jupyter.core.user_code import is_class_of_users, is_environment, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
 from tape_jupyter.dataflow.fingerprint.containers import items_of
 from tape_jupyter.dataflow.fingerprint.instances import LOCK, is_memory
+from tape_jupyter.dataflow.fingerprint.objects import TUPLE_FIELD
 from tape_jupyter.dataflow.identity import identity
 
 NODES = 100_000
@@ -52,7 +55,7 @@ _PLAIN = (
     dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, enum.Enum,
     fractions.Fraction, pathlib.PurePath, uuid.UUID, re.Pattern, re.Match, types.WrapperDescriptorType,
     types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType,
-    types.MethodWrapperType, types.GenericAlias, types.UnionType, decimal.Context, operator.itemgetter,
+    types.MethodWrapperType, types.GenericAlias, TUPLE_FIELD, types.UnionType, decimal.Context, operator.itemgetter,
     operator.attrgetter, operator.methodcaller, weakref.ref, property,
 )  # fmt: skip
 _PASSING = frozenset({"RLock", "_thread._local", "_local", "Condition", "local"})
@@ -79,10 +82,13 @@ _CLASS_OWN = frozenset(
     {"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__", "_abc_impl"}
 )
 _ABSENT = object()
+_ALL = slice(None)
+_FIRST, _SECOND = operator.itemgetter(0), operator.itemgetter(1)
 
 
 _ITEM = 64
 """Bytes that one thing in a list, or one attribute's object, takes: about."""
+_POINTER = 8
 _ENDLESS = (type, types.FunctionType, types.ModuleType, logging.Handler)
 """What libraries keep registers of: a callback that waits for one of these to go closes nothing."""
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class statement made it
@@ -101,12 +107,19 @@ _ITERATORS: tuple[Any, ...] = (
 class Memento:
     """`puts` make each object hold again what it held; `checks` say whether that can be done now."""
 
-    puts: list[Put] = field(default_factory=list)
+    puts: list[Any] = field(default_factory=list)
+    """One after the other: a function, how many values follow, the values that it is called with. A
+    list for all of them, since the collector walks through whatever is kept.
+    """
     checks: list[Callable[[], bool]] = field(default_factory=list)
     opaque: list[str] = field(default_factory=list)
     """Types of what cannot be put back, in the order they were met."""
     ends: list[str] = field(default_factory=list)
-    """Types of what does something when it goes: `__del__`, weakref.finalize."""
+    """Types of what does something when it goes (`__del__`, weakref.finalize), or of which the program
+    can tell that it went.
+    """
+    changeable: list[Any] = field(default_factory=list)
+    """The objects that `puts` change."""
     dark: list[str] = field(default_factory=list)
     """Types of C that show nothing of what they hold."""
     size: int = 0
@@ -128,9 +141,13 @@ class Memento:
         """Only why it cannot be put back: it keeps nothing alive."""
         return Memento(opaque=self.opaque[:1], ends=(self.ends or self.dark)[:1])
 
+    def add_put(self, put: Callable[..., object], *values: Any) -> None:
+        self.puts += (put, len(values), *values)
+
     def restore(self) -> None:
-        for put in self.puts:
-            put()
+        puts = iter(self.puts)
+        for put in puts:
+            put(*itertools.islice(puts, next(puts)))
 
 
 def _remember_annotations(function: types.FunctionType) -> Put:
@@ -144,29 +161,26 @@ def _remember_annotations(function: types.FunctionType) -> Put:
 
         return put_code
     mapping = function.__annotations__
-    items = dict(mapping)
-
-    def put_items() -> None:
-        function.__annotations__ = mapping
-        mapping.clear()
-        mapping.update(items)
-
-    return put_items
+    return functools.partial(_put_annotations, function, mapping, dict(mapping))
 
 
-def remember_value(value: Any, nodes: int = NODES, size: int = BYTES) -> Memento:
+def remember_value(
+    value: Any, nodes: int = NODES, size: int = BYTES, *, complete_only: bool = False
+) -> Memento:
     """What everything that `value` reaches holds now; `nodes` objects and `size` bytes of arrays at
-    most.
+    most. With `complete_only` no more is looked at once something cannot be put back.
     """
-    return _Walk(nodes, size).through(value)
+    return _Walk(nodes, size, complete_only=complete_only).through(value)
 
 
 class _Walk:
-    def __init__(self, nodes: int, size: int) -> None:
+    def __init__(self, nodes: int, size: int, *, complete_only: bool) -> None:
         self.memento = Memento()
+        self._complete_only = complete_only
         self._nodes, self._size = nodes, size
         self._seen: dict[int, Any] = {}
         self._final: dict[type, bool] = {}
+        self._visits: dict[type, Callable[[Any, Any], Iterable[Any]]] = {}
 
     def through(self, value: Any) -> Memento:
         todo: list[Iterator[Any]] = [iter((value,))]
@@ -178,10 +192,15 @@ class _Walk:
                 if len(self._seen) > self._nodes:
                     self.memento.opaque.append("something vast")
                     return self.memento
+                puts = len(self.memento.puts)
                 try:
                     children = self._remember_object(each)
                 except Exception:  # a property or a proxy of somebody's
                     children = self._note_opaque(each)
+                if self._complete_only and self.memento.opaque:
+                    return self.memento
+                if len(self.memento.puts) > puts:
+                    self.memento.changeable.append(each)
                 todo.append(iter(children))
                 break
             else:
@@ -197,9 +216,17 @@ class _Walk:
         """Keep what it holds itself; give what it refers to."""
         if self._has_end(what, type(what)):
             self.memento.ends.append(_format_type(what))
-        for kind, visit in self._BY_KIND:
-            if isinstance(what, kind):
-                return visit(self, what)
+        kind = type(what)
+        if kind not in self._visits:
+            self._visits[kind] = self._find_visit(what)
+        return self._visits[kind](self, what)
+
+    def _find_visit(self, what: Any) -> Callable[[Any, Any], Iterable[Any]]:
+        """How things of its type are remembered."""
+        by_kind = (visit for kind, visit in self._BY_KIND if isinstance(what, kind))
+        return next(by_kind, _Walk._remember_other)
+
+    def _remember_other(self, what: Any) -> Iterable[Any]:
         module = type(what).__module__ or ""
         if module.partition(".")[0] == "numpy":
             return self._remember_numpy(what)
@@ -208,10 +235,8 @@ class _Walk:
         return self._remember_instance(what, module)
 
     def _has_end(self, what: Any, kind: type) -> bool:
-        """Whether something happens when it goes."""
-        if any(
-            each.__callback__ is not None for each in weakref.getweakrefs(what)
-        ) and not isinstance(what, _ENDLESS):
+        """Whether something happens when it goes, or the program can tell that it went."""
+        if is_weakly_watched(what):
             return True
         if kind.__flags__ & _HEAP == 0:
             return False
@@ -233,45 +258,29 @@ class _Walk:
         return ()
 
     def _remember_list(self, what: list[Any]) -> Iterable[Any]:
-        items = list(what)
+        items = tuple(list.__iter__(what))
         self._count_copy(items)
-        self.memento.puts.append(lambda: list.__setitem__(what, slice(None), items))
+        self.memento.add_put(list.__setitem__, what, _ALL, items)
         if type(what) is list and _ATOMS.issuperset(map(type, items)):
             return ()
         return [*items, *self._remember_attributes(what)]
 
     def _remember_dict(self, what: dict[Any, Any]) -> Iterable[Any]:
-        kind = collections.OrderedDict if isinstance(what, collections.OrderedDict) else dict
-        items = list(items_of(what))
-        self._count_copy(items, _ITEM)
-        pairs = list(map(_identify_pair, items))
-        plain = type(what) is dict and _ATOMS.issuperset(
-            map(type, itertools.chain.from_iterable(items))
-        )
-
-        def put_items() -> None:
-            if list(map(_identify_pair, items_of(what))) != pairs:
-                kind.clear(what)
-                for key, value in items:
-                    kind.__setitem__(what, key, value)
-
-        self.memento.puts.append(put_items)
-        if plain:
+        keys, values = _split_items(what)
+        self._count_copy(keys, _POINTER)
+        self.memento.add_put(_put_dict, what, keys, values)
+        kinds = map(type, itertools.chain(keys, values))
+        if type(what) is dict and _ATOMS.issuperset(kinds):
             return ()
         factory = getattr(what, "default_factory", None)
+        items = zip(keys, values, strict=True)
         inside = [v for k, v in items if not (type(k) is str and k == "__builtins__")]
-        return [*inside, *(k for k, _ in items), factory, *self._remember_attributes(what)]
+        return [*inside, *keys, factory, *self._remember_attributes(what)]
 
     def _remember_set(self, what: set[Any]) -> Iterable[Any]:
         items = set(what)
         self._count_copy(items)
-
-        def put_items() -> None:
-            if what != items:
-                set.clear(what)
-                set.update(what, items)
-
-        self.memento.puts.append(put_items)
+        self.memento.add_put(_put_set, what, items)
         return [*items, *self._remember_attributes(what)]
 
     def _remember_frozen(self, what: tuple[Any, ...] | frozenset[Any]) -> Iterable[Any]:
@@ -286,7 +295,7 @@ class _Walk:
             what.clear()
             what.extend(items)
 
-        self.memento.puts.append(put_items)
+        self.memento.add_put(put_items)
         return [*items, *self._remember_attributes(what)]
 
     def _remember_buffer(self, what: bytearray | array.array[Any]) -> Iterable[Any]:
@@ -296,12 +305,12 @@ class _Walk:
         def put_content() -> None:
             what[:] = content  # type: ignore[assignment]
 
-        self.memento.puts.append(put_content)
+        self.memento.add_put(put_content)
         return ()
 
     def _remember_text_buffer(self, what: io.StringIO | io.BytesIO) -> Iterable[Any]:
         if what.closed:
-            self.memento.puts.append(what.close)
+            self.memento.add_put(what.close)
             return ()
         content, place = what.getvalue(), what.tell()
         self.memento.size += len(content)
@@ -312,7 +321,7 @@ class _Walk:
             what.write(content)  # type: ignore[arg-type]
             what.seek(place)
 
-        self.memento.puts.append(put_content)
+        self.memento.add_put(put_content)
         self.memento.checks.append(lambda: not what.closed)
         return self._remember_attributes(what)
 
@@ -320,36 +329,28 @@ class _Walk:
         if isinstance(what, random.SystemRandom):
             return ()
         state = what.getstate()
-        self.memento.puts.append(lambda: what.setstate(state))
+        self.memento.add_put(lambda: what.setstate(state))
         return ()
 
     def _remember_function(self, what: types.FunctionType) -> Iterable[Any]:
         if (body := unwrapped.unwrap(what)) is not what:
             return (body,)
         attributes = dict(unwrapped.attributes_of(what))
-        if not is_users(what.__module__ or "") and not what.__closure__ and not attributes:
+        own = _find_own_globals(what)
+        if not (is_users(what.__module__ or "") or what.__closure__ or attributes or own):
             return ()
-        code, defaults, kwdefaults = unwrapped.code_of(what), what.__defaults__, what.__kwdefaults__
-        keywords = None if kwdefaults is None else dict(kwdefaults)
-        doc, put_annotations = what.__doc__, _remember_annotations(what)
-
-        def put_parts() -> None:
-            put_annotations()
-            what.__doc__ = doc
-            if unwrapped.code_of(what) is not code:
-                what.__code__ = code
-            if what.__defaults__ is not defaults:
-                what.__defaults__ = defaults
-            if keywords != what.__kwdefaults__:
-                what.__kwdefaults__ = None if keywords is None else dict(keywords)
-            unwrapped.put_attributes(what, attributes)
-
-        self.memento.puts.append(put_parts)
+        defaults, keywords = what.__defaults__, dict(what.__kwdefaults__ or {})
+        self.memento.add_put(_remember_annotations(what))
+        code = unwrapped.code_of(what)
+        self.memento.add_put(
+            _put_function, what, code, what.__doc__, defaults, keywords, attributes
+        )
         return [
             *(defaults or ()),
-            *(keywords or {}).values(),
+            *keywords.values(),
             *attributes.values(),
             *(what.__closure__ or ()),
+            own,
         ]
 
     def _remember_closure_cell(self, what: types.CellType) -> Iterable[Any]:
@@ -358,14 +359,7 @@ class _Walk:
         except ValueError:
             content = _ABSENT
 
-        def put_contents() -> None:
-            if content is not _ABSENT:
-                what.cell_contents = content
-            else:
-                with contextlib.suppress(ValueError):
-                    del what.cell_contents
-
-        self.memento.puts.append(put_contents)
+        self.memento.add_put(_put_closure_cell, what, content)
         return () if content is _ABSENT else (content,)
 
     def _remember_module(self, what: types.ModuleType) -> Iterable[Any]:
@@ -387,7 +381,7 @@ class _Walk:
         return (what.__func__,)
 
     def _remember_class(self, what: type) -> Iterable[Any]:
-        if not is_users(what.__module__):
+        if not is_class_of_users(what):
             return ()
         attributes = {
             k: v
@@ -403,12 +397,12 @@ class _Walk:
                 if vars(what).get(name, _ABSENT) is not value:
                     type.__setattr__(what, name, value)
 
-        self.memento.puts.append(put_attributes)
+        self.memento.add_put(put_attributes)
         if "_abc_impl" in vars(what):
             known = registered(what)
-            self.memento.puts.append(lambda: _put_registered(what, known))
+            self.memento.add_put(lambda: _put_registered(what, known))
         bases = what.__bases__
-        self.memento.puts.append(lambda: _put_bases(what, bases))
+        self.memento.add_put(lambda: _put_bases(what, bases))
         return [*attributes.values(), *bases]
 
     def _remember_memoised(self, what: Any) -> Iterable[Any]:
@@ -421,9 +415,19 @@ class _Walk:
             if not read_kept(what).is_kept(kept):
                 set_kept(what, kept)
 
-        self.memento.puts.append(put_entries)
+        self.memento.add_put(put_entries)
         parts = ((each.args, each.kwargs, each.result) for each in kept.entries)
         return [vars(what), *itertools.chain.from_iterable(parts)]
+
+    def _remember_mapping_view(self, what: Any) -> Iterable[Any]:
+        """Whoever holds the dict may change it; through this nobody can."""
+        (mapping,) = gc.get_referents(what)
+        if type(mapping) is not dict:
+            return self._note_opaque(what)
+        keys, values = _split_items(mapping)
+        self._count_copy(keys, _POINTER)
+        self.memento.checks.append(functools.partial(_holds_items, mapping, keys, values))
+        return [*keys, *values]
 
     def _remember_iterator(self, what: Any) -> Iterable[Any]:
         return self._note_opaque(what)
@@ -453,8 +457,9 @@ class _Walk:
             if type(what).__name__ in {"dtype", "ufunc", "bool", "str_"} or hasattr(what, "item"):
                 return ()
             return self._note_opaque(what)
-        if not self._reserve_bytes(what.nbytes):
-            return self._note_opaque(what)
+        if type(what).__name__ == "memmap" or not self._reserve_bytes(what.nbytes):
+            return self._note_opaque(what)  # the one is an open file
+        require_readable(what)
         copied = what.copy()
         self.memento.size += copied.nbytes
 
@@ -469,7 +474,7 @@ class _Walk:
             if bare:
                 what._mask = nomask  # noqa: SLF001 - there is no other way back to it
 
-        self.memento.puts.append(put_array)
+        self.memento.add_put(put_array)
         self.memento.checks.append(lambda: what.shape == copied.shape and _may_write(what))
         return copied.ravel().tolist() if copied.dtype == object else ()
 
@@ -477,7 +482,7 @@ class _Walk:
         # RandomState has no other word
         bits = getattr(what, "bit_generator", None) or what._bit_generator  # noqa: SLF001
         state = bits.state
-        self.memento.puts.append(lambda: setattr(bits, "state", state))
+        self.memento.add_put(lambda: setattr(bits, "state", state))
         return ()
 
     def _remember_pandas(self, what: Any) -> Iterable[Any]:
@@ -497,7 +502,13 @@ class _Walk:
         self.memento.size += 0 if lazy else used
         copied = what.copy(deep=not lazy)
         set_state: Any = what.__setstate__
-        self.memento.puts.append(lambda: set_state(copied.copy(deep=not lazy).__getstate__()))
+
+        def put_state() -> None:
+            state: Any = copied.copy(deep=not lazy).__getstate__()
+            state.pop("_metadata", None)  # a list of its class: no frame has one of its own
+            set_state(state)
+
+        self.memento.add_put(put_state)
         return ()
 
     def _reserve_bytes(self, size: int) -> bool:
@@ -507,7 +518,8 @@ class _Walk:
     def _remember_instance(self, what: Any, module: str) -> Iterable[Any]:
         name = type(what).__name__
         top = module.partition(".")[0]
-        if is_environment(what):  # that is put back as the state of the process
+        if type(what) is object or is_environment(what):
+            # nothing is in the one; the other is put back as the state of the process
             return ()
         if name in _PASSING or (
             module == "logging" and name in {"RootLogger", "Manager", "PlaceHolder"}
@@ -520,14 +532,16 @@ class _Walk:
         children = self._remember_attributes(what)
         if not children and type(what).__flags__ & _HEAP == 0:
             return self._note_opaque(what)
-        if is_users(module):
-            self.memento.puts.append(functools.partial(_put_class, what, type(what)))
+        if is_class_of_users(type(what)):
+            self.memento.add_put(_put_class, what, type(what))
         if not children and not any("__slots__" in vars(base) for base in type(what).__mro__):
             self.memento.dark.append(_format_type(what))
-        return [*children, *((type(what),) if is_users(module) else ())]
+        return [*children, *((type(what),) if is_class_of_users(type(what)) else ())]
 
     def _remember_memory(self, what: Any) -> Iterable[Any]:
         """A value of ctypes: the bytes at its place."""
+        if not owns_memory(what):
+            return self._note_opaque(what)
         ctypes = sys.modules["ctypes"]
         content, place = bytes(what), ctypes.addressof(what)
         self.memento.size += len(content)
@@ -536,7 +550,7 @@ class _Walk:
             if bytes(what) != content:
                 ctypes.memmove(place, content, len(content))
 
-        self.memento.puts.append(put_bytes)
+        self.memento.add_put(put_bytes)
         return ()
 
     def _remember_attributes(self, what: Any) -> list[Any]:
@@ -547,7 +561,7 @@ class _Walk:
         children: list[Any] = [] if not isinstance(instance_dict, dict) else [instance_dict]
         for slot in _find_slots(type(what)):
             value = getattr(what, slot, _ABSENT)
-            self.memento.puts.append(functools.partial(_put_slot, what, slot, value))
+            self.memento.add_put(_put_slot, what, slot, value)
             if value is not _ABSENT:
                 children.append(value)
         return children
@@ -569,11 +583,30 @@ class _Walk:
         ((staticmethod, classmethod), _remember_wrapped),
         (type, _remember_class),
         (MEMOISED, _remember_memoised),
+        (types.MappingProxyType, _remember_mapping_view),
         (_ITERATORS, _remember_iterator),
         ((io.StringIO, io.BytesIO), _remember_text_buffer),
         (OPEN_FILE, _remember_open_file),
         (LOCK, _remember_lock),
         (random.Random, _remember_random),
+    )
+
+
+def _find_own_globals(function: types.FunctionType) -> dict[str, Any] | None:
+    """The namespace that exec() ran its text in; None where that is the notebook's or a module's."""
+    inside = function.__globals__
+    module = sys.modules.get(str(inside.get("__name__")))
+    if "__spec__" in inside or (module is not None and vars(module) is inside):
+        return None
+    return inside
+
+
+def is_weakly_watched(what: Any) -> bool:
+    """Whether a weak reference calls back when it goes, or refers to an object of the user's."""
+    if not weakref.getweakrefcount(what) or isinstance(what, _ENDLESS):
+        return False
+    return is_class_of_users(type(what)) or any(
+        each.__callback__ is not None for each in weakref.getweakrefs(what)
     )
 
 
@@ -591,6 +624,68 @@ def _put_class(what: Any, kind: type) -> None:
 def _put_registered(abstract: type, known: list[type]) -> None:
     if registered(abstract) != known:
         set_registered(abstract, known)
+
+
+def _split_items(what: dict[Any, Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Its keys and its values: two objects for the collector, not one for each item."""
+    items = items_of(what)
+    return tuple(map(_FIRST, items)), tuple(map(_SECOND, items))
+
+
+def _holds_items(what: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> bool:
+    """Whether these very objects are in it, in this order."""
+    now_keys, now_values = _split_items(what)
+    now, then = (*now_keys, *now_values), (*keys, *values)
+    return len(now) == len(then) and all(map(operator.is_, now, then))
+
+
+def _put_dict(what: dict[Any, Any], keys: tuple[Any, ...], values: tuple[Any, ...]) -> None:
+    if _holds_items(what, keys, values):
+        return
+    kind = collections.OrderedDict if isinstance(what, collections.OrderedDict) else dict
+    kind.clear(what)
+    for key, value in zip(keys, values, strict=True):
+        kind.__setitem__(what, key, value)
+
+
+def _put_set(what: set[Any], items: set[Any]) -> None:
+    if what != items:
+        set.clear(what)
+        set.update(what, items)
+
+
+def _put_function(
+    what: types.FunctionType,
+    code: types.CodeType,
+    doc: str | None,
+    defaults: tuple[Any, ...] | None,
+    keywords: dict[str, Any],
+    attributes: dict[str, Any],
+) -> None:
+    what.__doc__ = doc
+    if unwrapped.code_of(what) is not code:
+        what.__code__ = code
+    if what.__defaults__ is not defaults:
+        what.__defaults__ = defaults
+    if keywords != (what.__kwdefaults__ or {}):
+        what.__kwdefaults__ = dict(keywords) or None
+    unwrapped.put_attributes(what, attributes)
+
+
+def _put_annotations(
+    function: types.FunctionType, mapping: dict[str, Any], items: dict[str, Any]
+) -> None:
+    function.__annotations__ = mapping
+    mapping.clear()
+    mapping.update(items)
+
+
+def _put_closure_cell(what: types.CellType, content: Any) -> None:
+    if content is not _ABSENT:
+        what.cell_contents = content
+    else:
+        with contextlib.suppress(ValueError):
+            del what.cell_contents
 
 
 def _put_bases(what: type, bases: tuple[type, ...]) -> None:
@@ -617,10 +712,6 @@ def _find_slots(kind: type) -> Iterator[str]:
                     if slot.startswith("__") and not slot.endswith("__")
                     else slot
                 )
-
-
-def _identify_pair(pair: tuple[Any, Any]) -> tuple[int, int]:
-    return identity(pair[0]), identity(pair[1])
 
 
 def _format_type(what: Any) -> str:

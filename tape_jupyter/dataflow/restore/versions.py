@@ -26,10 +26,12 @@ from tape_jupyter.dataflow.history import (
     TOO_LARGE,
     UNCALLED,
     UNREAD,
+    WEAKLY_WATCHED,
     Execution,
     History,
     name_of,
 )
+from tape_jupyter.dataflow.restore.snapshots import is_weakly_watched
 
 BEGINNING = -1
 
@@ -318,6 +320,15 @@ class Keeper:
             changers.append(entry.index)
         for name in entry.kept.keys() & entry.mementos.keys():
             self._count_bytes(entry, name, entry.mementos[name].size)
+        if any(f"{each}.".startswith("library:weakref.") for each in entry.reads):
+            self._release_weakly_watched()
+
+    def _release_weakly_watched(self) -> None:
+        """A weak reference made after a value was kept must see it go when the notebook drops it."""
+        for entry in self._history:
+            for name in entry.kept.keys() & entry.mementos.keys():
+                if any(map(is_weakly_watched, entry.mementos[name].changeable)):
+                    self._release_value(entry, name, WEAKLY_WATCHED)
 
     def _release_overwritten(self, name: str, changers: list[int], by: Execution) -> None:
         last = self._history[changers[-1]]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from tape_jupyter.core.user_code import bag, is_users, root_module
+from tape_jupyter.core.user_code import bag, is_class_of_users, is_users, root_module
 from tape_jupyter.dataflow.fingerprint.unwrapped import code_of
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.static.names import all_nested
@@ -88,7 +88,7 @@ def _may_change_receiver(touch: Touch, value: Any) -> bool:
     if isinstance(value, types.MethodType):
         return touch.what == "__call__" and _may_change_anything(value.__func__)
     kind = value if isinstance(value, type) else type(value)
-    if is_users(kind.__module__ if isinstance(kind.__module__, str) else ""):
+    if is_class_of_users(kind):
         return any(code_changes(code) for code in _find_method_codes(kind, touch.what))
     if root_module(kind) in ("pandas", "numpy"):
         return touch.inplace or touch.what in MUTATORS

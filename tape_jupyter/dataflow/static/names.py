@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import opcode
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -59,6 +60,24 @@ class Code:
     star: bool = False
 
 
+@lru_cache(8)
+def parse_cell(transformed: str) -> ast.Module:
+    return ast.parse(transformed)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlace:
+    """A statement of a cell's text, as the shell's input transformers gave it. Its tree is made when
+    it is asked for: trees of all cells that ever ran would be many objects for the collector.
+    """
+
+    text: str
+    index: int
+
+    def parse(self) -> ast.stmt:
+        return parse_cell(self.text).body[self.index]
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One top-level statement of a cell."""
@@ -90,8 +109,12 @@ class Statement:
     """It opens a file for writing, on some way through it."""
     displayed: bool = False
     """It is the last expression of its cell: the shell shows and keeps its value."""
-    node: ast.stmt | None = field(default=None, compare=False, repr=False)
-    """Its syntax tree; None where it was made of a magic's text."""
+    place: StatementPlace | None = None
+    """None where it stands in a text that its cell runs."""
+
+    def parse(self) -> ast.stmt | None:
+        """Its syntax tree; None where it stands in a text that its cell runs."""
+        return None if self.place is None else self.place.parse()
 
     @property
     def touches(self) -> tuple[Touch, ...]:
@@ -221,12 +244,37 @@ _PLAIN = TransformerManager()  # type: ignore[no-untyped-call]
 def cell_names(transformed: str) -> ParsedCell:
     """The statements of a cell's text, as the shell's input transformers gave it (`transform`)."""
     try:
-        tree = ast.parse(transformed)
-        statements = tuple(_parse_statements(tree))
+        statements = tuple(_parse_statements(transformed))
     except (SyntaxError, ValueError, RecursionError):
         return ParsedCell(broken=True, text=transformed)
     dynamic = any(s.uses.dynamic or s.uses.magics for s in statements)
     return ParsedCell(statements, text=transformed, dynamic=dynamic)
+
+
+def replaced_names(cell: ParsedCell) -> set[str]:
+    """Names that a cell binds anew before it reads them, if it binds them at all: it does nothing
+    to the values that they had, by these names.
+    """
+    if cell.broken or cell.dynamic:
+        return set()
+    named: Counter[str] = Counter()
+    replaced: set[str] = set()
+    for statement in cell.statements:
+        code = statement.code
+        before = code.reads | code.later_reads | code.later_stores | statement.uses.exists
+        replaced |= {name for name in statement.always - before if not named[name]}
+        named.update(before | code.stores | code.deletes)
+    for statement in cell.statements:
+        replaced |= {name for name in statement.bound_first if named[name] == 1}
+    return replaced
+
+
+def assigned_names(transformed: str) -> set[str]:
+    """Names that a cell's own text binds, or sets an item or attribute of."""
+    statements = cell_names(transformed).statements
+    bound = {name for each in statements for name in each.code.stores | each.uses.binds}
+    touches = (touch for each in statements for touch in each.uses.touches)
+    return bound | {touch.root for touch in touches if touch.how in ("item", "attr", "aug")}
 
 
 def transform(source: str) -> str:
@@ -248,13 +296,14 @@ def transform(source: str) -> str:
         return lead + source
 
 
-def _parse_statements(tree: ast.Module) -> Iterator[Statement]:
-    last = tree.body[-1] if tree.body else None
-    for node in tree.body:
-        yield from _parse_statement(node, shown=node is last and isinstance(node, ast.Expr))
+def _parse_statements(transformed: str) -> Iterator[Statement]:
+    body = parse_cell(transformed).body
+    for index, node in enumerate(body):
+        shown = node is body[-1] and isinstance(node, ast.Expr)
+        yield from _parse_statement(node, StatementPlace(transformed, index), shown=shown)
 
 
-def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
+def _parse_statement(node: ast.stmt, place: StatementPlace, *, shown: bool) -> Iterator[Statement]:
     module = ast.Module([node], [])
     code = compile(module, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     names, used = code_names(code), statement_uses(node)
@@ -270,7 +319,7 @@ def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
                 yield replace(
                     each, line=line, end=end, code=code_, uses=used.joined(each.uses), always=frozenset(),
                     nested=frozenset(), defines=frozenset(), displayed=shown, sets="", calm=False, calm_call=False,
-                    node=None,
+                    place=None,
                 )  # fmt: skip
         return
     nodes = list(ast.walk(node))
@@ -288,7 +337,7 @@ def _parse_statement(node: ast.stmt, *, shown: bool) -> Iterator[Statement]:
         line, end, names, used, always, inside - defines, defines, frozenset(_find_texts(nodes)),
         frozenset(_find_bound_first(node)), frozenset(_find_caught_names(nodes) if ast.ExceptHandler in kinds else ()),
         _find_set_attribute(node), calls == 0, calls is not None and calls <= 1,
-        not kinds.isdisjoint(_REPEATING), _may_write_files(nodes), shown, node,
+        not kinds.isdisjoint(_REPEATING), _may_write_files(nodes), shown, place,
     )  # fmt: skip
 
 

@@ -32,6 +32,8 @@ from contextlib import suppress
 from operator import is_
 from typing import Any, NamedTuple
 
+from IPython.core.interactiveshell import InteractiveShell
+
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.user_code import bag, is_environment
 from tape_jupyter.dataflow.history import Change
@@ -90,6 +92,43 @@ def _take_cwd() -> str | None:
 
 def _put_path(value: list[str]) -> None:
     sys.path[:] = value
+
+
+_modules: list[dict[str, types.ModuleType]] = [{}, {}]
+"""What `sys.modules` was when it was last looked through, and what was made by hand of it."""
+
+
+def _take_made_modules() -> dict[str, types.ModuleType]:
+    """Of `sys.modules`, those that no import found: `sys.modules["stub"] = ModuleType("stub")`. Those
+    that libraries make have a name below their own, or one that is theirs alone.
+    """
+    if _modules[0] != sys.modules:  # looking through thousands takes milliseconds
+        now = dict(sys.modules)
+        _modules[:] = now, _find_made_modules(now)
+    return dict(_modules[1])
+
+
+def _find_made_modules(modules: dict[str, types.ModuleType]) -> dict[str, types.ModuleType]:
+    made = {
+        name: each
+        for name, each in modules.items()
+        if type(each) is types.ModuleType and each.__dict__.get("__spec__") is None
+    }
+    return {
+        name: each
+        for name, each in made.items()
+        if name[0] != "_" and name != "cython_runtime" and name.partition(".")[0] in made
+    }
+
+
+def _put_made_modules(value: dict[str, types.ModuleType]) -> None:
+    for name in _take_made_modules().keys() - value.keys():
+        del sys.modules[name]
+    sys.modules.update(value)
+
+
+def _put_argv(value: list[str]) -> None:
+    sys.argv[:] = value
 
 
 def _take_numpy_state() -> Any:
@@ -162,13 +201,18 @@ def _put_pandas_options(value: dict[str, Any]) -> None:
 
 
 _BY_PYPLOT = frozenset({"interactive", "backend"})
-"""Settings that the first import of pyplot makes in a notebook: it is not imported again, so they
-are never undone.
+"""Settings that pyplot makes in a notebook once, with its first figure, whose cell it is: they are never
+undone.
 """
 
 
+def _has_pyplot_begun() -> bool:
+    """Whether it has loaded its backend."""
+    return getattr(sys.modules.get("matplotlib.pyplot"), "_backend_mod", None) is not None
+
+
 def _take_matplotlib_settings() -> dict[str, Any]:
-    live, late = sys.modules["matplotlib"].rcParams, "matplotlib.pyplot" not in sys.modules
+    live, late = sys.modules["matplotlib"].rcParams, not _has_pyplot_begun()
     settings: dict[str, Any]
     before, settings = _OPTIONS.get("matplotlib", (None, {}))
     if before is None or before[0] != late or not dict.__eq__(live, before[1]):
@@ -195,6 +239,34 @@ def _take_figures() -> tuple[Any, ...]:
 
 def _count_drawn_items(manager: Any) -> tuple[int, ...]:
     return tuple(len(axes.get_children()) for axes in manager.canvas.figure.axes)
+
+
+_SHOWS = "ast_node_interactivity"
+
+
+def _take_shell() -> tuple[Any, ...]:
+    """How results are shown: which of a cell's, and whether over several lines. A notebook that binds
+    the first on the class has its text where the trait was.
+    """
+    shell = sys.modules["IPython"].get_ipython()
+    if shell is None:
+        return ()
+    bound = InteractiveShell.__dict__.get(_SHOWS)
+    plain = shell.display_formatter.formatters["text/plain"]
+    return bound, getattr(shell, _SHOWS), bool(plain.pprint)
+
+
+def _put_shell(value: tuple[Any, ...]) -> None:
+    shell = sys.modules["IPython"].get_ipython()
+    if shell is None or not value:
+        return
+    bound, shows, lines = value
+    if InteractiveShell.__dict__.get(_SHOWS) is not bound:
+        vars(shell).pop(_SHOWS, None)
+        setattr(InteractiveShell, _SHOWS, bound)
+    if getattr(shell, _SHOWS) != shows:
+        setattr(shell, _SHOWS, shows)
+    shell.display_formatter.formatters["text/plain"].pprint = lines
 
 
 def _take_logging() -> tuple[Any, ...]:
@@ -356,6 +428,10 @@ PARTS: dict[str, AmbientPart] = {
         "the state of `random`", random.getstate, random.setstate, by=bag("random _random")
     ),
     "path": AmbientPart("`sys.path`", lambda: list(sys.path), _put_path),
+    "modules": AmbientPart(
+        "a module made by hand", _take_made_modules, _put_made_modules, by=bag("sys importlib")
+    ),
+    "argv": AmbientPart("`sys.argv`", lambda: list(sys.argv), _put_argv),
     "decimal": AmbientPart("the decimal context", _take_decimal, _put_decimal),
     "locale": AmbientPart("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
     "umask": AmbientPart("the umask", umask, _put_umask, by=bag("os posix nt")),
@@ -373,6 +449,7 @@ PARTS: dict[str, AmbientPart] = {
     "logging": AmbientPart(
         "the levels of `logging`", _take_logging, _put_logging, by=bag("logging")
     ),
+    "shell": AmbientPart("a setting of the notebook's shell", _take_shell, _put_shell, "IPython"),
     "warnings": AmbientPart("the filters of `warnings`", _take_warnings, _put_warnings),
     "process": AmbientPart(
         "a setting of the interpreter", _take_process, _put_process, by=bag("sys gc socket signal")

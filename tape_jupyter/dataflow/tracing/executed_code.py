@@ -63,6 +63,14 @@ class ExecutedCode:
     """All Python code was seen."""
     whole_builtins: bool = True
 
+    def called_codes(self) -> set[tuple[str, CodeType]]:
+        """`codes` without the cell's own statements."""
+        return {
+            (place, code)
+            for place, code in self.codes
+            if code.co_name != "<module>" or code.co_filename != self.cell_file
+        }
+
 
 class CodeWatch:
     """Begins and ends looking. One at a time."""

@@ -5,6 +5,7 @@ modules.
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import types
@@ -13,12 +14,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from tape_jupyter.core.user_code import is_class_of_users
+from tape_jupyter.dataflow.fingerprint.objects import TUPLE_FIELD
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.static.uses import Uses
 from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_module_of_users
 
 _STEP = re.compile(r"\.([^\W\d]\w*)(\(\))?|\[('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|-?\d+)\]")
-_TOLD = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__class__"})
+TOLD = frozenset({"__name__", "__qualname__", "__module__", "__doc__", "__class__"})
 _BUILTIN = (dict, list, set, deque, bytearray, OrderedDict, defaultdict)
 
 
@@ -78,33 +81,52 @@ def static_attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one kind 
                     else attribute
                 )
         return MISSING
-    if not _is_plain_lookup(kind, name):
+    if not is_plain_to_read(kind, name):
         return MISSING
     if (slot := _find_slot(kind, name)) is not None:
         try:
             return slot.__get__(value, kind)
         except AttributeError:
             return MISSING
-    try:
-        inside = object.__getattribute__(value, "__dict__")
-    except AttributeError:
+    inside = _find_instance_dict(value)
+    if type(inside) is dict and name in inside:
+        return inside[name]
+    return _find_class_data(kind, name)
+
+
+def _find_class_data(kind: type, name: str) -> Any:
+    """What stands in a class of the user's for all its instances, other than methods and the like."""
+    base = next((base for base in kind.__mro__ if name in base.__dict__), None)
+    if base is None or name.startswith("__") or not is_class_of_users(base):
         return MISSING
-    return inside.get(name, MISSING) if type(inside) is dict else MISSING
+    attribute = base.__dict__[name]
+    return MISSING if hasattr(type(attribute), "__get__") else attribute
 
 
 def _is_plain_lookup(kind: type, name: str) -> bool:
-    """Whether instances of a class look an attribute up in their own dict."""
+    """Whether instances of a class look an attribute up, and bind it, in their own dict."""
+    return is_plain_to_read(kind, name) and not any(
+        "__setattr__" in base.__dict__ and not _is_pydantic_setter(base, kind)
+        for base in kind.__mro__
+        if base is not object
+    )
+
+
+_GENERIC = frozenset({tuple, list, dict, set, str, int, float, types.SimpleNamespace})
+"""Classes of C whose instances look attributes up as any object does."""
+
+
+def is_plain_to_read(kind: type, name: str) -> bool:
+    """Whether no code runs where an attribute of an instance is looked up in its own dict."""
     for base in kind.__mro__:
         if base is object:
             continue
-        if "__getattribute__" in base.__dict__ or (
-            "__setattr__" in base.__dict__ and not _is_pydantic_setter(base, kind)
-        ):
+        if "__getattribute__" in base.__dict__ and base not in _GENERIC:
             return False
         attribute = base.__dict__.get(name)
-        if (
-            hasattr(type(attribute), "__set__")
-            and type(attribute) is not types.MemberDescriptorType
+        if hasattr(type(attribute), "__set__") and type(attribute) not in (
+            types.MemberDescriptorType,
+            TUPLE_FIELD,
         ):
             return False
     return True
@@ -155,12 +177,12 @@ def read_parts(name: str, used: Uses, variables: Variables, *, moved: bool = Fal
     paths = [path for root, path in (*used.parts, *used.counted) if root == name]
     value = variables.value(name)
     if name in used.bare or not paths or isinstance(value, types.ModuleType):
-        parts = {name}
-        if is_module_of_users(value) and name not in used.bare:
-            parts |= {
-                r for p in paths if (r := variables.resource(value.__name__, first(p))) is not None
-            }
-        return parts
+        if not is_module_of_users(value):
+            return {name}
+        if name in used.bare or not paths:
+            return {name, f"{value.__name__}:*"}
+        globals_ = {variables.resource(value.__name__, first(path)) for path in paths}
+        return {name, *(each for each in globals_ if each is not None)}
     return {_find_plain_part(name, path, value, moved=moved) for path in paths}
 
 
@@ -173,7 +195,7 @@ def _find_plain_part(name: str, path: str, value: Any, *, moved: bool) -> str:
                 key == "keys" and type(value) is dict
             )
             return f"{reached}.__len__" if sized else reached
-        if kind == "attr" and isinstance(value, type) and key in _TOLD:
+        if kind == "attr" and isinstance(value, type) and key in TOLD:
             return f"{reached}.{key}"
         if kind == "item" and type(value) is list and isinstance(key, int) and key < 0:
             if moved:
@@ -261,11 +283,6 @@ def _is_only_there(way: list[tuple[str, Any]], value: Any) -> bool:
     return not met or _is_each_met_once(value, met)
 
 
-def is_only_there(path: str, value: Any) -> bool:
-    """Whether the objects on a path into a value are at no other place of it."""
-    return _is_only_there(steps(path), value)
-
-
 _MANY = 5_000
 """Objects that are looked at; in more of them anything may be twice."""
 
@@ -289,6 +306,136 @@ def _is_each_met_once(value: Any, looked_for: set[int]) -> bool:
                 met.add(identity(one))
         todo += inner
     return True
+
+
+_PLACES = 16
+"""Places of one object in a value, at most: beyond them it is as good as anywhere."""
+_UNCHANGING = (
+    type(None), bool, int, float, complex, str, bytes, types.BuiltinFunctionType, types.ModuleType,
+    types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
+)  # fmt: skip
+
+
+def find_places(name: str, value: Any, looked_for: Any, last: str) -> set[str] | None:
+    """Where in a name the part `last` of an object shows: of each place at which the object is, or
+    an instance of it where it is a class. None where it may be elsewhere in the value.
+    """
+    if value is looked_for and _count_parts(value) > _MANY:
+        return {f"{name}{last}"}
+    places: set[str] = set()
+    met = False
+    rings: list[tuple[str, str]] = []
+    attribute = last.removeprefix(".")
+    todo, count = [(name, value, {identity(value): name})], 0
+    while todo:
+        path, each, above = todo.pop()
+        count += 1 + _count_parts(each)
+        if count > _MANY or len(places) > _PLACES:
+            return None
+        if each is looked_for or _finds_in(each, looked_for, attribute):
+            places.add(path)
+        met = met or each is looked_for or _is_of(each, looked_for)
+        inner = _list_parts(path, each)
+        hidden = inner is None and each is not looked_for and _holds(each, looked_for)
+        if hidden or not _is_plain_class_use(each, looked_for, attribute):
+            return None
+        for way, one in inner or ():
+            if type(one) in _UNCHANGING:
+                continue
+            if identity(one) in above:
+                rings.append((way, above[identity(one)]))
+            else:
+                todo.append((way, one, {**above, identity(one): way}))
+    if not met:
+        return None
+    written = {f"{place}{last}" for place in places}
+    return written | {way for way, back in rings if any(each.startswith(back) for each in places)}
+
+
+def _count_parts(value: Any) -> int:
+    return len(value) if type(value) in (list, tuple, dict) else 0
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Whether a class is beneath a value or class."""
+    own = value if isinstance(value, type) else type(value)
+    return isinstance(kind, type) and kind in own.__mro__
+
+
+def _finds_in(value: Any, kind: Any, attribute: str) -> bool:
+    """Whether to look an attribute up in a value or class finds that of a class beneath it."""
+    own = value if isinstance(value, type) else type(value)
+    if not _is_of(value, kind):
+        return False
+    if own is not value and attribute in (_find_instance_dict(value) or ()):
+        return False
+    return next((base for base in own.__mro__ if attribute in base.__dict__), kind) is kind
+
+
+def _is_plain_class_use(value: Any, kind: Any, attribute: str) -> bool:
+    """Whether all that a change of an attribute of `kind` changes in a value is that attribute."""
+    own = value if isinstance(value, type) else type(value)
+    if not _is_of(value, kind):
+        return True
+    stored = kind.__dict__.get(attribute)
+    if attribute.startswith("__") or hasattr(type(stored), "__get__"):
+        return False
+    return type(own) is type and (own is value or is_plain_to_read(own, attribute))
+
+
+def _list_parts(path: str, value: Any) -> list[tuple[str, Any]] | None:
+    """All that is directly in a value, each at its place; None where some of it has none."""
+    kind = type(value)
+    if kind in (dict, OrderedDict, defaultdict):
+        if any(type(key) not in (str, int) for key in value):
+            return None
+        return [(f"{path}[{key!r}]", each) for key, each in value.items()]
+    if kind in (list, tuple):
+        return [(f"{path}[{place}]", each) for place, each in enumerate(value)]
+    own = value if isinstance(value, type) else kind
+    if not is_class_of_users(own):
+        return [] if own is value else None
+    if any(base.__module__ == "builtins" and base is not object for base in own.__mro__):
+        return None
+    inside = _find_instance_dict(value) if own is not value else None
+    parts = {**_list_class_data(own), **(inside if type(inside) is dict else {})}
+    for base in own.__mro__ if own is not value else ():
+        for name in base.__dict__ if "__slots__" in base.__dict__ else ():
+            if (slot := _find_slot(base, name)) is not None:
+                with suppress(AttributeError):
+                    parts[name] = slot.__get__(value, kind)
+    return [(f"{path}.{name}", each) for name, each in parts.items()]
+
+
+def _list_class_data(kind: type) -> dict[str, Any]:
+    return {
+        name: each
+        for base in reversed(kind.__mro__)
+        if is_class_of_users(base)
+        for name, each in type.__dict__["__dict__"].__get__(base).items()
+        if isinstance(each, types.FunctionType) or not name.startswith("__")
+    }
+
+
+def _holds(value: Any, looked_for: Any) -> bool:
+    """Whether an object is anywhere in a value, by the collector's knowledge of it."""
+    seen: set[int] = set()
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if each is looked_for:
+            return True
+        if type(each) in _UNCHANGING or isinstance(each, type) or identity(each) in seen:
+            continue
+        seen.add(identity(each))
+        if len(seen) > _MANY:
+            return True
+        if isinstance(each, types.FunctionType):
+            inside = (each.__closure__, each.__defaults__, each.__kwdefaults__, each.__dict__)
+            todo += filter(None, inside)
+        else:
+            todo += gc.get_referents(each)
+    return False
 
 
 def _find_inner_objects(value: Any) -> Iterator[Any]:

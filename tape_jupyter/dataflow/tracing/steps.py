@@ -7,6 +7,7 @@ again. Writes are what could be written: with another reply it may take another 
 
 from __future__ import annotations
 
+import os
 import re
 import types
 from collections import Counter
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.core.user_code import SDKS, root_module
+from tape_jupyter.dataflow.fingerprint.fingerprint import Print
 from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of
 from tape_jupyter.dataflow.identity import is_shells
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes, may_change
@@ -314,6 +316,7 @@ def _add_bindings(seen: ExecutionFacts, draft: Draft) -> None:
         for n in names
         if done and (n in draft.statement.always or _is_bound_only_here(seen, draft, n))
     }
+    draft.reads |= {n for n in names if _tells_when_dropped(seen.before.get(n))}
     draft.weak |= names - draft.strong
     draft.weak |= draft.statement.uses.binds - {""}
     draft.weak |= {
@@ -321,6 +324,11 @@ def _add_bindings(seen: ExecutionFacts, draft: Draft) -> None:
     }
     if code.star:
         draft.weak |= {n for n, p in seen.before.items() if p is None and ":" not in n}
+
+
+def _tells_when_dropped(was: Print | None) -> bool:
+    """Whether code of the user's runs when the value that a name had goes."""
+    return was is not None and any(code.co_name == "__del__" for _, code in was.codes)
 
 
 def _find_possible_codes(seen: ExecutionFacts, draft: Draft) -> set[tuple[str, types.CodeType]]:
@@ -372,7 +380,7 @@ def _add_possible_changes(seen: ExecutionFacts, draft: Draft) -> None:
         if name is None or name not in draft.statement.code.reads | draft.statement.code.stores:
             continue
         value = seen.variables.value(name)
-        if value is MISSING or isinstance(value, types.ModuleType):
+        if value is MISSING or _is_of_process(value):
             continue
         if touch.how == "method" and touch.path:
             touched = tracing_paths.value_at(touch.path, value)
@@ -394,6 +402,11 @@ def _add_possible_changes(seen: ExecutionFacts, draft: Draft) -> None:
     for name in hit:
         shared = seen.variables.sharing([name])
         draft.weak |= {n for n in shared if not _is_another_reply(seen, name, n)}
+
+
+def _is_of_process(value: Any) -> bool:
+    """Whether what it holds has no name of the notebook: dataflow/tracing/surroundings.py."""
+    return isinstance(value, types.ModuleType) or value is os.environ
 
 
 def _find_data_of_code(seen: ExecutionFacts, place: str, code: types.CodeType) -> set[str]:
@@ -538,7 +551,7 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
     understood = []
     for draft in drafts:
         used = draft.statement.uses
-        node = draft.statement.node
+        node = draft.statement.parse()
         if (
             node is None
             or used.dynamic
@@ -569,13 +582,19 @@ def _number_appended_element(seen: ExecutionFacts, path: str, drafts: list[Draft
     else:
         box = seen.variables.value(root)
     writers = [d for d in drafts if any(part_root(w) == root for w in d.weak | d.strong)]
-    if type(box) is not list or not box or len(writers) != 1 or some not in writers[0].weak:
+    if type(box) is not list or not box or len(writers) != 1:
         return
     draft, one = writers[0], f"{path}[{len(box) - 1}]"
-    if any(part_root(w) == root and w not in (some, path) for w in draft.weak):
+    added = {w for w in draft.weak if w.startswith(some)}
+    if not added or any(
+        part_root(w) == root and w != path for w in (draft.weak | draft.strong) - added
+    ):
         return
-    draft.weak = (draft.weak - {some}) | {one}
-    draft.needs[one] = draft.needs.pop(some)
+    for each in added:
+        numbered = f"{one}{each.removeprefix(some)}"
+        draft.weak = draft.weak - {each} | {numbered}
+        draft.needs = {**draft.needs, numbered: draft.needs[each]}
+        del draft.needs[each]
 
 
 def _apply_outcome(
@@ -583,22 +602,21 @@ def _apply_outcome(
 ) -> None:
     prints = seen.variables.prints
     written: dict[str, frozenset[str]] = {}
+    settled = set[str]()
     for path, deps in outcome.writes.items():
         root = part_root(path)
-        if isinstance(seen.variables.value(root), types.ModuleType):
+        if _is_of_process(seen.variables.value(root)):
             continue  # a library's state: dataflow/tracing/surroundings.py
-        holders = _find_holders(seen, path, root)
-        others = {each for each in holders if each != root}
-        exact = root not in holders
         if path.endswith(ELEMENT) and tracing_paths.is_array(seen.variables.value(root)):
-            exact = True
-            others = {
+            places = {path} | {
                 f"{n}{ELEMENT}" if tracing_paths.is_array(seen.variables.value(n)) else n
                 for n in seen.variables.sharing([root]) - {root}
             }
-        for each in {path if exact else root, *others}:
+        else:
+            places = _find_written_places(seen, path, root, settled)
+        for each in places:
             written[each] = written.get(each, frozenset()) | deps
-    roots = {part_root(path) for path in written}
+    roots = settled | {part_root(path) for path in written}
     for name in [n for n in draft.weak if n in prints]:
         opaque = prints[name].opaque
         if name in written or name in outcome.binds or opaque:
@@ -609,6 +627,7 @@ def _apply_outcome(
         w for w in draft.weak if (root := part_root(w)) in roots and root != w and root in prints
     }
     draft.weak -= parts_of - written.keys()
+    draft.strong -= outcome.grows - seen.rebound
     draft.weak |= {path for path in written if part_root(path) not in draft.strong}
     draft.needs = {
         each: written.get(each, frozenset()) | outcome.binds.get(each, frozenset())
@@ -618,23 +637,41 @@ def _apply_outcome(
     _narrow_reads(seen, draft, outcome)
 
 
-def _find_holders(seen: ExecutionFacts, path: str, root: str) -> set[str]:
-    """Names that hold the object of which a part is written; the root itself where it may hold it
-    at two places.
+def _find_written_places(seen: ExecutionFacts, path: str, root: str, settled: set[str]) -> set[str]:
+    """A part that is written, wherever the object stands of which it is one: `s.view[*]`, too, for
+    `s.log[*]`. A whole name where its place in it is not known; where it is, `settled` gets the name.
     """
     value = seen.variables.value(root)
-    way = path.removesuffix(ELEMENT)
+    way, mark, rest = path.partition(ELEMENT)
+    last = f"{mark}{rest}"
     if path == root or value is MISSING:
         return seen.variables.sharing([root]) | {root}
-    if path != way:
-        target = tracing_paths.value_at(way, value)
-    else:
-        target = tracing_paths.stored_object(way, value)
+    if not mark:
+        at = _find_last_step(path)
+        way, last = path[:at], path[at:]
+    target = tracing_paths.value_at(way.removeprefix(root), value)
     if target is MISSING:
         return seen.variables.sharing([root]) | {root}
-    holders = seen.variables.holding(target)
-    only = tracing_paths.is_only_there(way if path != way else way[: _find_last_step(way)], value)
-    return (holders - {root}) | (set() if only else {root})
+    written = _find_row_holders(seen, root, target) if rest else set()
+    for name in seen.variables.holding(target) | {root}:
+        held = seen.variables.value(name)
+        places = tracing_paths.find_places(name, held, target, last)
+        written |= {name} if places is None else places
+        settled |= {name} if places is not None else set()
+    return written
+
+
+def _find_row_holders(seen: ExecutionFacts, root: str, rows: Any) -> set[str]:
+    """The names that hold a row of a list, and not the list."""
+    if type(rows) is not list or len(rows) > _ROWS:
+        holders = seen.variables.sharing([root])
+    else:
+        holders = set().union(*map(seen.variables.holding, rows))
+    return holders - seen.variables.holding(rows)
+
+
+_ROWS = 5_000
+"""Rows that are looked at one by one."""
 
 
 def _find_last_step(path: str) -> int:
@@ -667,8 +704,18 @@ def _build_step(seen: ExecutionFacts, draft: Draft) -> Step:
         frozenset(draft.weak - draft.strong), {k: v for k, v in draft.via.items() if k in draft.reads}, statement.calm,
         statement.calm_call,
         frozenset(_find_amended_names(seen, draft)), draft.needs, draft.raises,
-        frozenset(draft.strong - statement.always),
+        frozenset(draft.strong - statement.always), _find_direct_reads(seen, draft), statement.place,
     )  # fmt: skip
+
+
+def _find_direct_reads(seen: ExecutionFacts, draft: Draft) -> frozenset[str]:
+    used = draft.statement.uses
+    if not seen.ran.complete or used.dynamic or used.magics or used.python:
+        return frozenset()
+    codes = [code for _, code in draft.codes if code.co_name not in _AT_ONCE]
+    inside = frozenset().union(*(code_names(code).reads for code in codes))
+    rows = {part_root(each) for each in draft.reads if ELEMENT in each}
+    return frozenset((draft.reads | rows) & draft.statement.code.reads) - inside
 
 
 def _find_amended_names(seen: ExecutionFacts, draft: Draft) -> Iterable[str]:

@@ -5,6 +5,7 @@ process and of libraries, results that the shell keeps, tasks that run on.
 from __future__ import annotations
 
 import ast
+import builtins
 import os
 import re
 import sys
@@ -98,7 +99,7 @@ _PURE = bag(
     "copy heapq bisect enum abc types contextlib hashlib base64 struct fractions numbers html unicodedata difflib "
     "pprint ast uuid zlib csv asyncio queue threading concurrent sre_compile sre_parse keyword reprlib codecs "
     "encodings inspect weakref annotationlib tapestub decimal random io genericpath posixpath stat "
-    "codeop bdb linecache tokenize distutils_hack tapereplies"
+    "codeop bdb linecache tokenize distutils_hack tapereplies select selectors contextvars time weakrefset"
 )
 
 _OF_TABLES = bag(
@@ -206,7 +207,7 @@ class Surroundings:
         """Where an import that found its modules looked for them: what it found are files, which it
         opened.
         """
-        imports = isinstance(draft.statement.node, ast.Import | ast.ImportFrom)
+        imports = isinstance(draft.statement.parse(), ast.Import | ast.ImportFrom)
         if not imports or not self._is_finished(draft):
             return set()
         return {os.path.abspath(each) for each in sys.path}  # noqa: PTH100 - "" is the current one
@@ -292,6 +293,7 @@ class Surroundings:
                 }
             elif package:
                 draft.reads.add(f"library:{package}")
+        draft.reads |= self._find_own_builtins(draft)
         for package in self._find_packages(draft):
             draft.reads.add(f"library:{package}")
         for touch in used.touches:
@@ -300,6 +302,14 @@ class Surroundings:
             if self._may_act(draft) or used.touches:
                 draft.weak.add(f"library:{attribute}")
         draft.weak -= draft.strong
+
+    def _find_own_builtins(self, draft: Draft) -> set[str]:
+        """Names of the notebook that it looks up as `builtins.name`."""
+        variables, parts = self.seen.variables, draft.statement.uses.parts
+        found = (
+            _find_attribute_path(path) for root, path in parts if variables.value(root) is builtins
+        )
+        return {each.removeprefix(".") for each in found} & variables.ever
 
     def _find_names_in_code(self, draft: Draft) -> set[str]:
         """Names of the notebook in the functions that ran."""
@@ -418,8 +428,13 @@ class Surroundings:
 
     def _find_plain_reads(self, draft: Draft) -> set[str]:
         """What a statement reads of the process without a call: `os.environ["X"]`, `sys.path[0]`."""
-        reads = {part for library, part in _LOOKED_UP.items() if library in draft.reads}
-        node = draft.statement.node
+        near = [each for each in draft.reads if each.startswith(_LOOKED_UP_AT)]
+        reads = {
+            part
+            for place, part in _LOOKED_UP.items()
+            if any(each == place or each.startswith(f"{place}.") for each in near)
+        }
+        node = draft.statement.parse()
         defines = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         value_of = self.seen.variables.value
         if (
@@ -447,7 +462,7 @@ class Surroundings:
         )
         if packages or inner or not self._reached_whole or draft.statement.uses.magics:
             return
-        accesses = variables_of(draft.statement.node, self.seen.variables.value)
+        accesses = variables_of(draft.statement.parse(), self.seen.variables.value)
         if accesses is None:
             return
         reads, writes = accesses
@@ -455,6 +470,8 @@ class Surroundings:
             draft.reads = draft.reads - {ENVIRONMENT} | reads
         if ENVIRONMENT in draft.weak and writes:
             draft.weak = draft.weak - {ENVIRONMENT} | writes
+            if isinstance(draft.statement.parse(), ast.Delete) and self._is_finished(draft):
+                draft.strong |= writes
 
     def _is_plausible_part(self, part: str, draft: Draft) -> bool:
         """`random` and `sample` are common words: their library must be at hand."""
@@ -542,8 +559,18 @@ class Surroundings:
                     draft.weak.add("ambient:shell")
 
 
-_LOOKED_UP = {"library:sys.path": "ambient:path", "library:warnings.filters": "ambient:warnings"}
+_LOOKED_UP = {
+    "library:sys.path": "ambient:path",
+    "library:sys.argv": "ambient:argv",
+    "library:warnings.filters": "ambient:warnings",
+    "library:matplotlib.rcParams": "ambient:matplotlib",
+    "library:matplotlib.pyplot.rcParams": "ambient:matplotlib",
+    "library:pandas.options": PANDAS,
+}
+"""By the place in its library, the state that an expression without a call looks up there."""
+_LOOKED_UP_AT = tuple(_LOOKED_UP)
 _READERS: dict[str, frozenset[str]] = {
+    "argv": bag("absl argparse click fire getopt optparse tyro typer"),
     "decimal": frozenset({"decimal"}),
     "csv": frozenset({"csv"}),
     "calendar": frozenset({"calendar"}),

@@ -18,14 +18,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tape_jupyter.core.collector import paused_collector
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.thread_number import thread_number
-from tape_jupyter.core.user_code import MACHINERY, bag
+from tape_jupyter.core.user_code import MACHINERY
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
 from tape_jupyter.dataflow.history import TOO_LARGE, Change, Execution
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.restore.versions import Keeper
-from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, transform
+from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, replaced_names, transform
 from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
 from tape_jupyter.dataflow.tracing.files import file_times, permissions
@@ -41,7 +42,7 @@ from tape_jupyter.dataflow.tracing.noted_cells import (
 from tape_jupyter.dataflow.tracing.observations import ExecutionFacts
 from tape_jupyter.dataflow.tracing.running_cells import count_running_cells, find_running_info
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
-from tape_jupyter.dataflow.tracing.variables import MISSING, Variables, is_library
+from tape_jupyter.dataflow.tracing.variables import MISSING, Replaced, Variables, is_library
 from tape_jupyter.files.first_contents import Firsts
 
 if TYPE_CHECKING:
@@ -61,11 +62,6 @@ _DICE = identity(random._inst)  # noqa: SLF001  # a mock may stand where its met
 """The generator whose methods the functions of `random` are."""
 _NOBODYS = frozenset({"", "builtins", "main__"})
 """Of the names of modules, those that are no library's."""
-_DATA = bag(
-    "__main__ array builtins collections dataclasses datetime decimal enum fractions functools "
-    "numpy operator pandas pydantic random statistics string types typing uuid zoneinfo"
-) | {""}
-"""Root modules of the types that data is made of."""
 
 
 @dataclass(slots=True)
@@ -169,7 +165,7 @@ class Tracker:
             return {}
         prints = self.variables.prints
         names = [each for each in sorted(entry.changed) if each in prints and each[0] != "_"]
-        return {name: prints[name].digest for name in names if _is_data(prints[name])}
+        return {name: prints[name].digest for name in names if prints[name].is_data}
 
     def list_changed_files(self) -> dict[str, bytes | None]:
         """What the files hold that the same cell made or changed, by path; None: it removed them."""
@@ -185,15 +181,16 @@ class Tracker:
         return entry if entry is not None and entry.run and self._open is None else None
 
     def fingerprint_data(self, names: Iterable[str]) -> dict[str, str]:
-        """Fingerprints of these variables as they are now, "" of those that are not there. Left out
-        is what is no data, or takes long.
+        """Fingerprints of these variables (of a module's: `module:name`) as they are now, "" of those
+        that are not there. Left out is what is no data, or takes long.
         """
-        namespace, found = self.shell.user_ns, {}
+        found = {}
         for name in names:
-            if name not in namespace:
+            value = self.variables.value(name)
+            if value is MISSING:
                 found[name] = ""
-            elif _is_data(value := fingerprint(namespace[name], namespace, seconds=LEAST)):
-                found[name] = value.digest
+            elif (now := fingerprint(value, self.shell.user_ns, seconds=LEAST)).is_data:
+                found[name] = now.digest
         return found
 
     def set_run(self, run: str) -> None:
@@ -442,13 +439,14 @@ class Tracker:
             if (c := ambient.module_changes(name, was)) is not None
         }
         entry.files = touched.changes()
-        seen = self._collect_observations(
-            running, result, executed, touched, frozenset(changes), mention
-        )
-        seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after)
-        if "builtins" in patches:
-            self.variables.ever.update(patches["builtins"].after)
-        built = build(seen)
+        with paused_collector():
+            seen = self._collect_observations(
+                running, result, executed, touched, frozenset(changes), mention
+            )
+            seen.attributes = frozenset(f"{m}.{k}" for m, c in patches.items() for k in c.after)
+            if "builtins" in patches:
+                self.variables.ever.update(patches["builtins"].after)
+            built = build(seen)
         self._add_older_writes(
             {n: was for n, was in seen.before.items() if n not in built.claimed}, entry.index
         )
@@ -465,7 +463,8 @@ class Tracker:
                 entry.ambient[f"{ambient.TIMES}{path}"] = Change(was, times)
         entry.steps, entry.changed, entry.opaque = built.steps, built.changed, built.opaque
         entry.calls = running.taped or bool(entry.run) or entry.index in self.lines
-        self._record_values(entry, seen)
+        with paused_collector():
+            self._record_values(entry, seen)
         entry.notes = tuple(format_notes(touched.processes, touched.crowded))
         self._keeper.ended()
 
@@ -516,9 +515,10 @@ class Tracker:
         for place, code in executed.codes:
             if place != "?":
                 reach |= variables.closure(variables.used_by(place, code))
-        reach |= variables.sharing(reach)
         variables.now = entry.index
-        scan = variables.refresh(reach, min(SECONDS, max(LEAST, entry.seconds * SHARE)))
+        seconds = min(SECONDS, max(LEAST, entry.seconds * SHARE))
+        replaced = Replaced(replaced_names(running.cell), executed.called_codes)
+        scan = variables.refresh(reach, seconds, replaced)
         self._last_examined = scan.last_examined
         new = {
             each for each in variables.elsewhere if each.rpartition(":")[0] not in running.loaded
@@ -596,10 +596,6 @@ class Tracker:
         self._files.end()
         mark_entry_unknown(entry, message.strip().splitlines()[-1])
         self.failures.append(message)
-
-
-def _is_data(value: Print) -> bool:
-    return value.kinds <= _DATA and not (value.opaque or value.vast)
 
 
 def keep_mementos(entry: Execution) -> None:

@@ -7,13 +7,15 @@ could have reached is looked at again, and small values for as long as a little 
 from __future__ import annotations
 
 import builtins
+import os
 import sys
 import time
 import types
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tape_jupyter.core.user_code import MACHINERY, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
@@ -50,6 +52,13 @@ class VariableLook:
     """By variable, the entry after which it was last looked at: a change may be older than this
     entry.
     """
+
+
+class Replaced(NamedTuple):
+    """What a cell's text binds before it reads it, and how to find the code besides it that ran."""
+
+    names: set[str]
+    find_codes: Callable[[], AbstractSet[tuple[str, types.CodeType]]]
 
 
 class Variables:
@@ -102,6 +111,11 @@ class Variables:
         used = code_names(code)
         return self.resources(module, used.reads | used.later_reads | used.stores)
 
+    def _named_by_code(self, ran: AbstractSet[tuple[str, types.CodeType]]) -> set[str]:
+        """Variables that code which ran, or that any variable holds, names."""
+        codes = set(ran).union(*(print_.codes for print_ in self.prints.values()))
+        return set().union(*(self.used_by(place, code) for place, code in codes if place != "?"))
+
     def resources(self, module: str, names: Iterable[str]) -> set[str]:
         """The variables that these names are in a module's code."""
         found = (self.resource(module, name) for name in names)
@@ -143,8 +157,7 @@ class Variables:
         owners: set[str] = set()
         for each in resources:
             if (print_ := self.prints.get(each)) is not None:
-                for one in print_.ids - print_.classes:
-                    owners |= self._owners.get(one, frozenset())
+                owners |= self._find_owners(print_.ids - print_.classes)
                 if isinstance(value := self.value(each), type | types.FunctionType):
                     owners |= self._owners.get(identity(value), frozenset())
         return owners
@@ -161,10 +174,14 @@ class Variables:
         self._bindings.forget()
 
     # ---------------------------------------------------------------- looking again
-    def refresh(self, reached: set[str], seconds: float) -> VariableLook:
-        """Look again at what was reached, what is new or was bound anew, and at other values while
-        a little time is left. `seconds` is what all of them may take; each gets LEAST, whatever the
-        others took.
+    def refresh(
+        self, reached: set[str], seconds: float, replaced: Replaced | None = None
+    ) -> VariableLook:
+        """Look again at what was reached, at what may have changed with it, at what is new or was
+        bound anew, and at other values while a little time is left.
+
+        `seconds` is what all of them may take; each gets LEAST, whatever the others took.
+        `replaced` names were given another value before anything was done to the one they had.
         """
         new = self._add_new_modules()
         scan = VariableLook(dict(new), set(new), {})
@@ -187,11 +204,60 @@ class Variables:
             bound |= {r: v for r in reached - bound.keys() if (v := self.value(r)) is not MISSING}
             for each in sorted(bound, key=self._find_last_seconds):
                 self._refingerprint_variable(scan, each, bound[each], until)
+            touched = reached - self._find_untouched(scan, replaced)
+            self._refingerprint_suspects(scan, touched, until)
+            known = set(scan.before)
             self._refingerprint_unreached(scan)
+            self._refingerprint_suspects(scan, self._find_changed(scan) - known, until)
         except BaseException:
             self.forget()  # interrupted midway: nothing may pass for known that was not looked at
             raise
         return scan
+
+    def _find_untouched(self, scan: VariableLook, replaced: Replaced | None) -> set[str]:
+        """Names that got another value before anything was done to the one they had, which held
+        what others may have, too.
+        """
+        names = set() if replaced is None else replaced.names & scan.rebound
+        names = {name for name in names if (was := scan.before[name]) is not None and was.ids}
+        return names - self._named_by_code(replaced.find_codes()) if replaced and names else names
+
+    def _refingerprint_suspects(self, scan: VariableLook, reached: set[str], until: float) -> None:
+        for each in sorted(self._find_suspects(scan, reached), key=self._find_last_seconds):
+            self._refingerprint_variable(scan, each, self.value(each), until)
+
+    def _find_changed(self, scan: VariableLook) -> set[str]:
+        """The variables that were looked at again and hold something else than before."""
+        return {
+            name
+            for name, was in scan.before.items()
+            if (was and was.digest) != ((now := self.prints.get(name)) and now.digest)
+        }
+
+    def _find_suspects(self, scan: VariableLook, reached: set[str]) -> set[str]:
+        """Variables that were not looked at, and may have changed with what was reached.
+
+        They share an object with a variable that was, unless one whose print is as before, and
+        would be another had the object changed, has it too.
+        """
+        shared: set[int] = set()
+        unchanged: set[int] = set()
+        for name in reached & scan.before.keys():
+            was, now = scan.before[name], self.prints.get(name)
+            if was is None:
+                continue
+            shared |= was.ids - was.classes
+            if now is not None and was.digest == now.digest and was.is_whole and now.is_whole:
+                unchanged |= (was.ids & now.ids) - was.dim - now.dim
+            elif isinstance(value := self.value(name), type | types.FunctionType):
+                shared.add(identity(value))
+        suspects = self._find_owners(shared - unchanged)
+        suspects |= {each for each in self._find_owners(shared) if self.prints[each].opaque}
+        return suspects - scan.before.keys()
+
+    def _find_owners(self, ids: Iterable[int]) -> set[str]:
+        """Variables in which one of these objects is."""
+        return set().union(*(self._owners.get(each, ()) for each in ids))
 
     def _find_last_seconds(self, resource: str) -> float:
         return self.prints[resource].seconds if resource in self.prints else 0.0
@@ -296,6 +362,8 @@ def _is_unchangeable(value: Any) -> bool:
     if isinstance(value, types.BuiltinFunctionType):  # `add = items.append` changes with items
         owner = value.__self__
         return owner is None or isinstance(owner, types.ModuleType | type)
+    if value is os.environ:  # a part of the process: dataflow/tracing/ambient.py
+        return True
     return type(value) in _STILL or (type(value) is types.ModuleType and is_registered(value))
 
 

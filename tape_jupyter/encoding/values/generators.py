@@ -5,7 +5,8 @@ generator.
     "async": true            an async generator
     "sent": [[2, value]]     after the second item it was sent this (a plain `next` is not written)
     "thrown": [[3, error]]   after the third one this was thrown in
-    "did": [[2, effects]]    what its body did besides, before the item of that number (session/tool_effects.py)
+    "did": [[2, effects]]    what its body did besides, before the item of that number (session/tool_effects.py);
+                             -1: before there was a generator
     "end"                    complete, closed (nobody read on), thrown (what was thrown in came out again), error, or
                              cut short
     "returned", "error"      those of such an end
@@ -26,6 +27,8 @@ from tape_jupyter.errors import CassetteError
 
 End = Literal["complete", "closed", "thrown", "error", "cut short"]
 NAME = "generator"
+BEFORE_STEPS = -1
+"""The number, in `did`, of what a plain function did before it gave its generator."""
 
 
 @dataclass(slots=True)
@@ -90,7 +93,11 @@ def is_steps(structure: Any) -> bool:
 
 
 def _to_pairs(by_position: Mapping[int, Any], start: int) -> list[list[Any]]:
-    return [[position, value] for position, value in by_position.items() if position >= start]
+    return [
+        [position, value]
+        for position, value in by_position.items()
+        if position >= start or (position == BEFORE_STEPS and not start)
+    ]
 
 
 def _freeze_generator(steps: GeneratorSteps, _walk: Freezer, _at: At) -> dict[str, Any]:

@@ -62,6 +62,7 @@ BAD_ESCAPE = (
     r"a bad escape in double quotes: \" \\ \/ \b \f \n \r \t and \u with four hex digits are known; "
     "write a backslash twice to mean itself"
 )
+TOO_MANY_ESCAPES = "a text in double quotes with over 1,000,000 escapes: write it as a text block (|), or record again"
 BIG_NUMBER = f"a number that is infinite or has over {MAX_DIGITS} digits: write it as a text in double quotes"
 
 

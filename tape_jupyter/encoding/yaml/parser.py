@@ -23,6 +23,7 @@ from tape_jupyter.encoding.yaml.grammar import (
     QUOTED,
     RESERVED,
     TOO_DEEP,
+    TOO_MANY_ESCAPES,
     UNWRITABLE,
     WORD,
     are_bounded,
@@ -59,6 +60,9 @@ the value.
 """
 
 _SHORT_LINE = 72  # a line with a digest is longer, and the only one of its kind
+_LONG_LINE, _MOST_ESCAPES = 1 << 20, 1_000_000
+"""A search keeps 260 bytes for each escape. A longer text than can have so many is an asset."""
+_LONG_ITEM = re.compile(rf"[^,]{{{MAX_DIGITS + len('[ -]') + 1}}}")
 _REMEMBERED = 4096
 _lines: dict[str, Line] = {}
 
@@ -194,6 +198,8 @@ class Reader:
         """What the line text[pos:after] says. Short ones are remembered: records are alike, and say
         the same again.
         """
+        if after - pos > _LONG_LINE and self.text.count("\\", pos, after) > _MOST_ESCAPES:
+            raise self.error(pos, TOO_MANY_ESCAPES)
         match = LINE.match(self.text, pos, after)
         if match is None:
             raise self.error(pos, explain(self.text, pos))
@@ -260,7 +266,7 @@ class Reader:
     def flat(self, pos: int, raw: str) -> list[int | float]:
         # Before anything is converted: a million digits take Python a second. Sign, blank and
         # brackets are no digits.
-        if len(raw) > MAX_DIGITS and max(map(len, raw.split(","))) > MAX_DIGITS + len("[ -]"):
+        if len(raw) > MAX_DIGITS and _LONG_ITEM.search(raw):
             raise self.error(pos, BIG_NUMBER)
         try:
             values: list[int | float] = _decode(raw)[0]

@@ -25,7 +25,7 @@ from tape_jupyter.experiments import checked_run, environments
 from tape_jupyter.experiments.bisecting.packages import read_lock
 from tape_jupyter.experiments.check import Check, CheckedRun
 from tape_jupyter.experiments.checked_run import ReplayOptions
-from tape_jupyter.isolation.namespaces import program
+from tape_jupyter.isolation.namespaces import git_command
 
 GOOD, BAD, SKIP = 0, 1, 125
 """Exit codes of `git bisect run`."""
@@ -165,12 +165,11 @@ def _resolve_commit(top: Path, revision: str) -> str:
 
 def _run_git(folder: Path, *arguments: str, failing: bool = False) -> str:
     """What git says. Raises TapeUsageError where it fails, unless that is an answer too."""
-    git = program("git")
-    if not git:
-        raise TapeUsageError("--git: git is not installed here")
-    done = subprocess.run(  # noqa: S603 - git, no shell
-        [git, "-C", str(folder), *arguments], capture_output=True, text=True, check=False
-    )
+    try:
+        line = git_command(folder, *arguments)
+    except OSError as error:
+        raise TapeUsageError(f"--git: {error}") from None
+    done = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603 - git, no shell
     if done.returncode and not failing:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise TapeUsageError(f"git {arguments[0]}: {lines[0] if lines else 'it failed'}")

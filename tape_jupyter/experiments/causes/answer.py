@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.experiments.causes.search import Place
 from tape_jupyter.experiments.ddmin import Outcome
 
@@ -119,9 +120,15 @@ class Cause:
         return [*lines, f"({MARK} the cause, * differs)", ""] if lines else []
 
     def _format_end(self, *, timed: bool = True) -> list[str]:
-        live = f"{self.asked} calls went live{self.cost}" if self.asked else "nothing went live"
+        live = (
+            f"{format_count(self.asked, 'call')} went live{self.cost}"
+            if self.asked
+            else "nothing went live"
+        )
         seconds = f", {self.seconds:.1f} s" if timed else ""
-        summary = f"{self.trials} trials, {self.unresolved} unresolved{seconds}; {live}"
+        summary = (
+            f"{format_count(self.trials, 'trial')}, {self.unresolved} unresolved{seconds}; {live}"
+        )
         return [*self.notes, summary]
 
 

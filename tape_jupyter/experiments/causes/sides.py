@@ -16,6 +16,7 @@ from tape_jupyter.cassette.cell_sources import Sources, digests, notebook_of
 from tape_jupyter.cassette.runs import RecordedRun, current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.isolation.namespaces import git_command
 
 _GIT = 10.0
 """Seconds that git gets to show an older notebook."""
@@ -125,8 +126,10 @@ class SideSources:
             return None
         with suppress(OSError, ValueError, LookupError, subprocess.SubprocessError):
             done = subprocess.run(  # noqa: S603 - a digest that was recorded, and the notebook's name
-                ["git", "show", f"{commit}:./{self.notebook.name}"],  # noqa: S607 - the person's git
-                cwd=self.notebook.parent, capture_output=True, check=True, timeout=_GIT,
+                git_command(
+                    self.notebook.parent, "cat-file", "blob", f"{commit}:./{self.notebook.name}"
+                ),
+                capture_output=True, check=True, timeout=_GIT,
             )  # fmt: skip
             for cell in json.loads(done.stdout)["cells"]:
                 source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""

@@ -94,7 +94,8 @@ class Resent:
         end = (
             f"it answers call {self.of.id} in take {name} now; to play it: --take {name}"
             if self.promoted
-            else f"to put it in the call's place: takes promote {name}"
+            else f"to put it in the call's place: %tape takes promote {name} "
+            f"(in a terminal: tape takes NB promote {name})"
         )
         return "\n".join(
             [f"take {name}: the answer to call {self.of.id}, sent again ({self.cost})", *lines, end]

@@ -24,6 +24,7 @@ from tape_jupyter.cassette.runs import RESENT, current_runs, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.cassette.takes.promotion import promote
 from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.experiments.causes.parts import notebook_cells
@@ -122,7 +123,7 @@ class Sampled:
         """For people: a table of outcomes with their shares and 95 % intervals."""
         what = self.check.text or "the answer"
         lines = [
-            f"{what}, in {len(self.samples)} of {self.requested} samples (95 % Wilson intervals):"
+            f"{what}, in {len(self.samples)} of {format_count(self.requested, 'sample')} (95 % Wilson intervals):"
         ]
         for each in self.outcomes:
             bounds = f"{each.low:6.1%} to {each.high:6.1%}"

@@ -33,7 +33,7 @@ from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.core.notebook_text import parse_notebook
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.headless import run as headless_run
-from tape_jupyter.isolation.namespaces import program
+from tape_jupyter.isolation.namespaces import git_command
 from tape_jupyter.providers import http
 
 if TYPE_CHECKING:
@@ -211,11 +211,13 @@ def _read_sources(notebook: NotebookNode) -> list[tuple[str, str]]:
 
 def _read_revision(notebook: Path | None, revision: str) -> list[tuple[str, str]]:
     """The cells of a notebook as they were at a git revision."""
-    git = program("git")
-    if notebook is None or not git:
-        why = "a bundle has no revisions" if notebook is None else "git is not installed here"
-        raise TapeUsageError(f"git = {revision!r}: {why}")
-    line = [git, "-C", str(notebook.parent), "show", f"{revision}:./{notebook.name}"]
+    if notebook is None:
+        raise TapeUsageError(f"git = {revision!r}: a bundle has no revisions")
+    name = f"{revision}:./{notebook.name}"
+    try:
+        line = git_command(notebook.parent, "cat-file", "blob", name)
+    except OSError as error:
+        raise TapeUsageError(f"git = {revision!r}: {error}") from None
     done = subprocess.run(line, capture_output=True, check=False)  # noqa: S603 - git, no shell
     if done.returncode:
         lines = done.stderr.decode("utf-8", "replace").strip().splitlines()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tape_jupyter.bundle.archive import locations
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.experiments.sweep.candidate import AS_RECORDED
 from tape_jupyter.experiments.sweep.store import Row
 
@@ -129,7 +130,7 @@ class SweepSummary:
     def _describe_end(self, end: str, count: int) -> str:
         place, why = self.first_end[end]
         name = locations.shown_place(place)
-        return f"! {count} rows: {end} ({why if name in why else f'{name}: {why}'})"
+        return f"! {format_count(count, 'row')}: {end} ({why if name in why else f'{name}: {why}'})"
 
     def record(self) -> dict[str, Any]:
         candidates = [
@@ -167,12 +168,12 @@ class SweepSummary:
             )
             text.append(f"  {each.runs:>5}  {each.label}" + (f"   {passing}" if passing else ""))
         text.append(
-            f"{self.rows} rows, {self.seconds:.1f} s of runs; calls: {self.calls} from the tape, {self.live} live, "
-            f"{self.diverged} not on it; ${self.cost:g}"
+            f"{format_count(self.rows, 'row')}, {self.seconds:.1f} s of runs; calls: {self.calls} from the tape, "
+            f"{self.live} live, {self.diverged} not on it; ${self.cost:g}"
         )
         if self.cold:
-            count = f"{len(self.cold)} of {self.runs}"
-            text.append(f"! cold cases: {count} runs lack what a replay needs (tape gaps)")
+            count = f"{len(self.cold)} of {format_count(self.runs, 'run')}"
+            text.append(f"! cold cases: what a replay needs is missing in {count} (tape gaps)")
         text += [self._describe_end(end, count) for end, count in self.ends.items()]
         return [*text, *(f"! {name} changes nothing in any of these runs" for name in self.unfit)]
 

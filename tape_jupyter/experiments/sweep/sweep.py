@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tape_jupyter import __version__
 from tape_jupyter.bundle import trust
 from tape_jupyter.bundle.archive import locations, opened
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, TapeUsageError
 from tape_jupyter.experiments.check import Check
@@ -183,8 +184,8 @@ def _require_answer(check: str, summary: SweepSummary) -> None:
     if summary.runs and len(summary.unanswered) == summary.runs:
         first = next(iter(summary.unanswered.values()))
         raise TapeUsageError(
-            f"--check {check}: in each of the {summary.runs} runs as recorded {first}; no candidate was tried, and "
-            "nothing was asked"
+            f"--check {check}: in {summary.runs} of {format_count(summary.runs, 'run')} as recorded {first}; "
+            "no candidate was tried, and nothing was asked"
         )
 
 

@@ -337,9 +337,9 @@ def main() -> None:
 
         loopback_up()
     os.chdir(job["cwd"])
-    sys.path.insert(0, "")
     try:
         process = _start_process(job, channels)
+        sys.path.insert(0, "")  # from here on it is the notebook's: its folder may hold a queue.py
     except TapeError as error:
         for channel in channels:
             channel.sendall((_LINE({"failed": str(error)}) + "\n").encode())

@@ -227,7 +227,7 @@ def _open_process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator
     theirs = [pair[1].fileno() for pair in pairs]
     command = [
         *folder.prefix, *without_network(cut=cut),
-        sys.executable, "-m", "tape_jupyter.experiments.trials.process", *map(str, theirs),
+        sys.executable, "-P", "-m", "tape_jupyter.experiments.trials.process", *map(str, theirs),
     ]  # fmt: skip
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
         child = subprocess.Popen(  # noqa: S603 - this interpreter, and the person's notebook

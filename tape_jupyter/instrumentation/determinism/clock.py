@@ -44,8 +44,7 @@ def patch() -> Callable[[], None]:
             if _is_genuine(original_of(vars(time).get(name)))
         )
     )
-    _replace_in_definitions(_stand_ins)
-    rebind(_list_namespaces())
+    rebind(_replace_in_definitions(_stand_ins))
 
     def undo() -> None:
         back = {id(stand_in): stand_in.original for stand_in in _stand_ins.values()}
@@ -73,25 +72,20 @@ def rebind(namespaces: Iterable[Mapping[str, Any]]) -> None:
                     names[name] = _stand_ins[id(value)]
 
 
-def _replace_in_definitions(instead: Mapping[int, Any]) -> None:
+def _replace_in_definitions(instead: Mapping[int, Any]) -> list[dict[str, Any]]:
     """In the functions and classes of modules that know the clock: once, since it looks at all of
-    them.
+    them. The namespaces of these modules.
     """
-    swapped = _Swapped(instead)
+    swapped, know_it = _Swapped(instead), []
     kinds = swapped.kinds
     for names in _list_namespaces():
-        values, module = list(names.values()), names.get("__name__")
-        clocks = [
-            each for each in values if each is time or type(each) in kinds
-        ]  # fast: of them all
-        if not any(each is time or each in swapped for each in clocks):
-            continue
-        for value in values:
-            kind = type(value)  # of a stand-in for another object too: nothing is asked of those
-            if kind is FunctionType and value.__module__ == module:
-                swapped.in_defaults(value)
-            elif issubclass(kind, type) and value.__module__ == module:
-                swapped.in_class(value)
+        values = list(names.values())
+        # fast: of them all
+        clocks = [each for each in values if each is time or type(each) in kinds]
+        if any(each is time or each in swapped for each in clocks):
+            swapped.in_definitions(values, names.get("__name__"))
+            know_it.append(names)
+    return know_it
 
 
 class _Swapped:
@@ -107,6 +101,15 @@ class _Swapped:
         return (
             type(value) in self.kinds and id(value) in self._instead
         )  # every audit hook hears of an id()
+
+    def in_definitions(self, values: Iterable[Any], module: str | None) -> None:
+        """What stands in these values that the module defines itself."""
+        for value in values:
+            kind = type(value)  # of a stand-in for another object too: nothing is asked of those
+            if kind is FunctionType and value.__module__ == module:
+                self.in_defaults(value)
+            elif issubclass(kind, type) and value.__module__ == module:
+                self.in_class(value)
 
     def in_class(self, defined: type) -> None:
         """Its attributes, and the defaults of its methods."""
@@ -133,7 +136,7 @@ class _Swapped:
                 named[name] = self._instead[id(value)]
 
 
-def _list_namespaces() -> list[Mapping[str, Any]]:
+def _list_namespaces() -> list[dict[str, Any]]:
     """Of every module whose own time may be the tape's."""
     modules = [
         module

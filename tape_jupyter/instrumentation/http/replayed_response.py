@@ -90,6 +90,30 @@ async def await_cancel(error: Mapping[str, Any] | None) -> None:
             await asyncio.wait({asyncio.get_running_loop().create_future()}, timeout=PATIENCE)
 
 
+async def await_past_cancels(play: Play, count: int) -> None:
+    """`await_head` of a function that went on when its task was cancelled, so often: as often the
+    program cancels this one.
+    """
+    if not count:
+        await await_head(play)
+        return
+    loop = asyncio.get_running_loop()
+    head = asyncio.Task(await_head(play), loop=loop)  # none of the program's: it has no strand
+    while count or not head.done():
+        waits = loop.create_future() if head.done() else head
+        try:
+            with sending_live():
+                _, pending = await asyncio.wait({waits}, timeout=PATIENCE)
+        except asyncio.CancelledError:
+            if not count:
+                head.cancel()
+                raise
+            count -= 1
+        else:
+            count = 0 if pending and head.done() else count
+    head.result()
+
+
 def past_the_end(reply: Reply) -> UnmatchedCall:
     """What a program gets that reads further than the recorded one did."""
     how = (

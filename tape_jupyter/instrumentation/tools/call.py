@@ -22,14 +22,14 @@ from tape_jupyter.core.call import Capture, FunctionCall, Play, Value
 from tape_jupyter.core.context import CALLED_AS
 from tape_jupyter.effects.scope import Scope
 from tape_jupyter.encoding.values import registry
-from tape_jupyter.encoding.values.generators import is_steps
+from tape_jupyter.encoding.values.generators import BEFORE_STEPS, is_steps
 from tape_jupyter.encoding.values.mutations import is_changeable, redo_changes
 from tape_jupyter.encoding.values.tracebacks import put_frames
 from tape_jupyter.errors import TapeRefusal, UnmatchedCall
 from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.http.replayed_response import (
     await_cancel,
-    await_head,
+    await_past_cancels,
     await_result,
     pass_head,
     was_cancelled,
@@ -241,8 +241,12 @@ class TapedToolCall:
 
     async def play_async(self, play: Play) -> Any:
         reply = cast("Value", play.reply)
-        await await_cancel(reply.error)
-        await await_head(play)
+        try:
+            await await_cancel(reply.error)
+        except asyncio.CancelledError:  # the body had done something until then
+            self._redo_body(play)
+            raise
+        await await_past_cancels(play, reply.cancelled)
         if is_steps(reply.value):
             raise UnmatchedCall(
                 f"{self.name} is awaited now, and was a generator when recorded: record it again"
@@ -266,13 +270,14 @@ class TapedToolCall:
 
     def _play_generator(self, reply: Value, play: Play) -> Any:
         ended = functools.partial(redo_changes, reply.effects, self.arguments)
-        return played(registry.thaw(reply.value), self.name, play.gate, ended, play.effects)
+        steps = registry.thaw(reply.value)
+        if play.effects is not None and BEFORE_STEPS in steps.did:
+            play.effects.happen(BEFORE_STEPS)
+        return played(steps, self.name, play.gate, ended, play.effects)
 
     def _play_value(self, play: Play) -> Any:
         reply = cast("Value", play.reply)
-        redo_changes(reply.effects, self.arguments)
-        if play.effects is not None:
-            play.effects.happen()
+        self._redo_body(play)
         if reply.error is not None:
             error = registry.thaw_error(reply.error)
             if play.effects is not None:
@@ -280,6 +285,12 @@ class TapedToolCall:
             raise put_frames(error, reply.error)
         convert = play.effects.result if play.effects is not None else registry.thaw
         return self._resolve_argument(convert(reply.value))
+
+    def _redo_body(self, play: Play) -> None:
+        """What the recorded body did besides giving a value."""
+        redo_changes(cast("Value", play.reply).effects, self.arguments)
+        if play.effects is not None:
+            play.effects.happen()
 
     def _resolve_argument(self, value: Any) -> Any:
         if not isinstance(value, registry.Argument):

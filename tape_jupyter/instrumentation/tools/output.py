@@ -8,9 +8,11 @@ does again in replay:
 
     {"out": text}, {"err": text}                    written to sys.stdout, sys.stderr
     {"display": data, "metadata": ..., "transient": ..., "update": True}, {"clear": wait}
+                                                    "handle": where the program keeps the id of what is updated
     {"log": {...}}, {"warning": {...}}              a log record that reached handlers; a warning that was shown
     {"stream": value}                               LangGraph's stream writer
     {"event": name, "data": value}                  LangChain's dispatched events
+    {"message": value, "metadata": ..., "below": [...]}    a token of a model, to a graph that streams `messages`
     {"workflow": event}                             events that a LlamaIndex workflow streams
 """
 
@@ -22,19 +24,22 @@ import linecache
 import logging
 import sys
 import threading
+import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
 
 from tape_jupyter.core.context import BODY
+from tape_jupyter.core.libraries import is_library_class, is_library_file
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.registry import CannotFreeze
 from tape_jupyter.instrumentation.concurrency.threads import let_act
 from tape_jupyter.instrumentation.patching import swap, undoing
+from tape_jupyter.instrumentation.tools import processes
 from tape_jupyter.instrumentation.tools.code_swap import swap_code
 
 Undo = Callable[[], None]
@@ -58,13 +63,55 @@ def patch(module: ModuleType | None = None) -> Undo:
     return undoing(
         swap(logging.Logger, "callHandlers", _wrap_call_handlers),
         swap(warnings, "_showwarnmsg", _wrap_show_warning),
+        processes.patch(),
     )
 
 
-def _record_event(event: dict[str, Any]) -> None:
+def _record_event(event: dict[str, Any], sink: Any = None) -> None:
     body = BODY.get()
     if body is not None and not _inside.now:
-        body.record_output(event)
+        body.record_output(event, sink)
+
+
+def current_sinks() -> dict[str, Any]:
+    """Where what is shown goes now, by the key of its event. What a body shows elsewhere (its own
+    `redirect_stdout`, `capture_output`, `catch_warnings`) is not shown: a replay leaves it out.
+    """
+    publisher = find_publisher()
+    return {
+        "out": _strip_tee(sys.stdout),
+        "err": _strip_tee(sys.stderr),
+        "display": publisher,
+        "clear": publisher,
+        "warning": _find_warning_sink(),
+    }
+
+
+def is_kernels(sink: Any) -> bool:
+    """Whether it shows things to a person, whatever stands in its place just now."""
+    return type(sink).__module__.partition(".")[0] == "ipykernel"
+
+
+def find_publisher() -> Any:
+    """IPython's publisher of displays, None without IPython; makes none."""
+    interactive = sys.modules.get("IPython.core.interactiveshell")
+    shell = interactive.InteractiveShell._instance if interactive is not None else None  # noqa: SLF001
+    return shell.display_pub if shell is not None else None
+
+
+class _WarningSink(NamedTuple):
+    """What shows warnings; or the list that `catch_warnings(record=True)` keeps them in."""
+
+    show: Any
+    keep: Any
+    log: Any
+
+
+def _find_warning_sink() -> _WarningSink:
+    context = getattr(warnings, "_get_context", None)  # from Python 3.14 on
+    log = getattr(context(), "log", None) if context is not None else None
+    keep = getattr(warnings, "_showwarnmsg_impl", None)
+    return _WarningSink(id(warnings.showwarning), id(keep), id(log))
 
 
 _showing = threading.RLock()
@@ -75,11 +122,15 @@ thread.
 
 
 @contextmanager
-def _shown_next(event: dict[str, Any], *, muted: bool = False) -> Iterator[None]:
+def _shown_next(
+    event: dict[str, Any], sink: Any = None, *, muted: bool = False, through: Sequence[Any] = ()
+) -> Iterator[None]:
     """Record an event, and inside show it, before another body records one: a thread that was told
-    its place may get no processor for long, and others would show things before it.
+    its place may get no processor for long, and others would show things before it. One that cannot
+    be shown was not.
 
-    `muted`: what is shown by the way is part of it.
+    `muted`: what is shown by the way is part of it. `through`: objects whose code shows it, as it
+    does in replay, so that what they change is done then.
     """
     body = BODY.get()
     if body is None or _inside.now:
@@ -89,12 +140,29 @@ def _shown_next(event: dict[str, Any], *, muted: bool = False) -> Iterator[None]
     body.wait_to_show()  # before: who waits for what is shown here counts as at rest
     locked = _showing.acquire(timeout=_LONGEST)
     try:
-        _record_event(event)
-        with _mute_recording() if muted else nullcontext():
+        _record_event(event, sink)
+        users = [each for each in through if _runs_users_code(each)]
+        with (
+            _mute_recording() if muted else nullcontext(),
+            body.acting_again(users) if users else nullcontext(),
+        ):
             yield
+    except BaseException:
+        event.clear()
+        raise
     finally:
         if locked:
             _showing.release()
+
+
+def _runs_users_code(shows: Any) -> bool:
+    """Whether what shows something may run code of the user's, or fill a list."""
+    if isinstance(shows, logging.Handler):
+        parts = (shows, *shows.filters, shows.formatter)
+        return any(each is not None and not is_library_class(type(each)) for each in parts)
+    if isinstance(shows, FunctionType):
+        return not is_library_file(shows.__code__)
+    return isinstance(shows, BuiltinFunctionType | MethodType) or not is_library_class(type(shows))
 
 
 @contextmanager
@@ -113,9 +181,10 @@ def _wrap_write(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def write_taped(stream: Any, string: str) -> Any:
         if BODY.get() is None:
-            return original(stream, string)
+            text = processes.remove_marks(stream, string)
+            return original(stream, text) if text or not string else None
         name = "err" if getattr(stream, "name", "") == "stderr" else "out"
-        with _shown_next({name: str(string)}):
+        with _shown_next({name: str(string)}, stream):
             return original(stream, string)
 
     return write_taped
@@ -133,12 +202,16 @@ class _Tee:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> Any:
-        with _shown_next({self._name: str(text)}):
+        with _shown_next({self._name: str(text)}, self._stream, through=(self._stream,)):
             return self._stream.write(text)
 
     def writelines(self, lines: Any) -> None:
         for line in lines:
             self.write(line)
+
+
+def _strip_tee(stream: Any) -> Any:
+    return stream._stream if isinstance(stream, _Tee) else stream  # noqa: SLF001 - its own
 
 
 _tees: dict[str, tuple[Any, int]] = {}
@@ -199,7 +272,7 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         taped = BODY.get() is not None
         event = _build_display_event(data, metadata, kwargs) if taped else {}
-        with _shown_next(event, muted=True):  # at a terminal it prints
+        with _shown_next(event, publisher, muted=True):  # at a terminal it prints
             return original(publisher, data, metadata, *args, **kwargs)
 
     return publish_taped
@@ -215,7 +288,7 @@ def _build_display_event(data: Any, metadata: Any, more: Mapping[str, Any]) -> d
 def _wrap_clear_output(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def clear_output(publisher: Any, wait: bool = False) -> Any:
-        with _shown_next({"clear": bool(wait)}, muted=True):
+        with _shown_next({"clear": bool(wait)}, publisher, muted=True):
             return original(publisher, wait)
 
     return clear_output
@@ -242,7 +315,7 @@ def _wrap_call_handlers(original: Callable[..., Any]) -> Callable[..., Any]:
         files = [Path(file).name for each in reached if (file := getattr(each, "baseFilename", ""))]
         details = {"handlers": len(reached)} | ({"files": files} if files else {})
         event = {"log": log_of(record) | details}
-        with _shown_next(event, muted=True):
+        with _shown_next(event, muted=True, through=reached):
             return original(logger, record)
 
     return callHandlers
@@ -265,18 +338,27 @@ _RECORD = (
     "levelno",
     "levelname",
     "pathname",
+    "filename",
+    "module",
     "lineno",
     "funcName",
     "created",
+    "msecs",
+    "relativeCreated",
     "threadName",
     "processName",
 )
 
 
 def log_of(record: logging.LogRecord) -> dict[str, Any]:
-    """A log record as structure: its message made, its error told as text."""
+    """A log record as structure: its message made, also what it was made of where that can be
+    written; its error told as text.
+    """
     fields: dict[str, Any] = {name: getattr(record, name, None) for name in _RECORD}
     fields["msg"] = record.getMessage()
+    if record.args and isinstance(record.msg, str):
+        with suppress(CannotFreeze):
+            fields |= {"args": registry.freeze(record.args), "template": record.msg}
     if record.exc_info and record.exc_info[1] is not None:
         fields["exc_text"] = record.exc_text or logging.Formatter().formatException(record.exc_info)
     known = vars(logging.makeLogRecord({}))
@@ -302,7 +384,8 @@ def _wrap_show_warning(original: Callable[..., Any]) -> Callable[..., Any]:
         event = {"warning": registry.freeze_error(error), "file": msg.filename, "line": msg.lineno}
         if text := msg.line or linecache.getline(msg.filename, msg.lineno).strip():
             event["text"] = text
-        with _shown_next(event, muted=True):
+        shows = (warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None))
+        with _shown_next(event, _find_warning_sink(), muted=True, through=shows):
             return original(msg)
 
     return _showwarnmsg
@@ -397,10 +480,101 @@ def _patch_langchain(module: ModuleType) -> Undo:
 
         return dispatch_taped
 
+    def wrap_handle(body: Callable[..., Any]) -> Callable[..., Any]:
+        def handle_taped(handlers: Any, event_name: str, *args: Any, **kwargs: Any) -> Any:
+            _record_callbacks(handlers, event_name)
+            return body(handlers, event_name, *args, **kwargs)
+
+        return handle_taped
+
     return undoing(
         swap_code(module.dispatch_custom_event, wrap_dispatch),
         swap_code(module.adispatch_custom_event, wrap_dispatch_async),
+        swap_code(module.handle_event, wrap_handle),
+        swap_code(module.ahandle_event, _awaited(wrap_handle)),
     )
+
+
+def _awaited(wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a coroutine function."""
+
+    def wrap_async(body: Callable[..., Any]) -> Callable[..., Any]:
+        taped = wrapper(body)
+
+        async def handle_async(*args: Any, **kwargs: Any) -> Any:
+            return await taped(*args, **kwargs)
+
+        return handle_async
+
+    return wrap_async
+
+
+def _record_callbacks(handlers: Any, event_name: str) -> None:
+    """Callbacks of the program's are told something that a replay, where the body does not run, has
+    not to tell. (What is dispatched by name it has.)
+    """
+    if BODY.get() is None or event_name == "on_custom_event":
+        return
+    for handler in handlers:
+        kind = type(handler)
+        listens = next((each for each in kind.__mro__ if event_name in vars(each)), kind)
+        if is_library_class(listens) and listens.__module__ != "langchain_core.callbacks.usage":
+            continue
+        _record_event({"lost": f"it ran callbacks of a {kind.__name__}"})
+
+
+def _patch_langgraph_messages(module: ModuleType) -> Undo:
+    """The tokens of models that a body calls, where a graph around it streams `messages`."""
+
+    def wrap_emit(body: Callable[..., Any]) -> Callable[..., Any]:
+        def _emit(handler: Any, meta: Any, message: Any, *, dedupe: bool = False) -> Any:
+            if BODY.get() is None or (dedupe and message.id in handler.seen):
+                return body(handler, meta, message, dedupe=dedupe)
+            if message.id is None:
+                message.id = str(uuid.uuid4())
+            with _shown_next(_build_message_event(meta, message)):
+                return body(handler, meta, message, dedupe=dedupe)
+
+        return _emit
+
+    return swap_code(module.StreamMessagesHandler._emit, wrap_emit)  # noqa: SLF001
+
+
+def _build_message_event(meta: Any, message: Any) -> dict[str, Any]:
+    """With what its metadata has beside that of the task, which is another one in replay."""
+    namespace, metadata = meta
+    around, own = _read_graph_task()
+    own_part = {name: each for name, each in metadata.items() if own.get(name) != each}
+    try:
+        frozen = {"message": registry.freeze(message), "metadata": registry.freeze(own_part)}
+    except CannotFreeze as why:
+        return {"lost": f"a message that it streamed to a graph cannot be written: {why}"}
+    return {**frozen, "below": list(namespace[len(around) :])}
+
+
+def _read_graph_task() -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The namespace and the metadata of the task of LangGraph's that runs here."""
+    config = sys.modules["langchain_core.runnables.config"].var_child_runnable_config.get() or {}
+    metadata = dict(config.get("metadata") or {})
+    where = config.get("configurable", {}).get("checkpoint_ns", "")
+    metadata |= {"langgraph_checkpoint_ns": where} if where else {}
+    return tuple(where.split("|"))[:-1], metadata
+
+
+def emit_message(event: Mapping[str, Any]) -> None:
+    """A recorded token, to the handler of the graph that streams here. Raises LookupError where none
+    does.
+    """
+    config = sys.modules["langchain_core.runnables.config"].var_child_runnable_config.get() or {}
+    callbacks = config.get("callbacks")
+    known = getattr(callbacks, "handlers", callbacks) or ()
+    kind = sys.modules["langgraph.pregel._messages"].StreamMessagesHandler
+    handler = next((each for each in known if isinstance(each, kind)), None)
+    if handler is None:
+        raise LookupError("no graph streams messages here")
+    namespace, metadata = _read_graph_task()
+    metadata |= registry.thaw(event["metadata"])
+    handler._emit(((*namespace, *event["below"]), metadata), registry.thaw(event["message"]))  # noqa: SLF001
 
 
 def _record_dispatched_event(name: str, data: Any) -> None:
@@ -412,8 +586,12 @@ def _record_dispatched_event(name: str, data: Any) -> None:
 _MODULES: dict[str, Callable[[ModuleType], Undo]] = {
     "ipykernel.iostream": lambda module: swap_code(module.OutStream.write, _wrap_write),
     "ipykernel.zmqshell": lambda module: _patch_display_publisher(module.ZMQDisplayPublisher),
-    "IPython.core.displaypub": lambda module: _patch_display_publisher(module.DisplayPublisher),
+    "IPython.core.displaypub": lambda module: undoing(
+        _patch_display_publisher(module.DisplayPublisher),
+        _patch_display_publisher(module.CapturingDisplayPublisher),
+    ),
     "langgraph.config": _patch_langgraph,
     "workflows.context.context": _patch_llama_index,
     "langchain_core.callbacks.manager": _patch_langchain,
+    "langgraph.pregel._messages": _patch_langgraph_messages,
 }

@@ -4,7 +4,6 @@ the Rerunner, gives text; prints only what comes of a re-run while it goes on.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -12,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.cassette.match_key import parting
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.dataflow.plan import Plan, PlanCell
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.rerun import rerunner
 from tape_jupyter.jupyter.rerun.comparison import Comparison
 from tape_jupyter.jupyter.rerun.rerunner import Rerunner, RerunRequest
 from tape_jupyter.reports.cell_summary import money
-from tape_jupyter.session.options import HELP, PACES, LineParser
+from tape_jupyter.session.options import PACES, LineParser, split_words
 
 if TYPE_CHECKING:
     from tape_jupyter.jupyter.cell_runner import CellRunner
@@ -30,6 +31,8 @@ CHOICES = (
     "--write TEXT (your own){}, or --cancel"
 )
 SKIP = ", --on-divergence skip (leave this cell out)"
+_WIDTH = 200
+"""Characters of a field that are shown."""
 POLICIES = ("stop", "live", "stale", "skip")
 
 
@@ -50,7 +53,7 @@ def print_plan(cells: CellRunner, root: Path, line: str) -> str:
     """`%tape plan [TAKE]`: which cells a re-run would run, and why each. Raises TapeUsageError,
     CassetteError.
     """
-    arguments = _split_words(line)
+    arguments = split_words(line)
     if len(arguments) > 1:
         raise TapeUsageError(f"usage: {PLAN_USAGE}")
     take = open_take(root, *arguments)
@@ -65,7 +68,7 @@ def run_rerun(cells: CellRunner, root: Path, line: str, print_text: Callable[[st
 
     Raises TapeUsageError, CassetteError, before anything has run.
     """
-    options, runner = _build_parser().parse_args(_split_words(line)), rerunner.rerunner_of(cells)
+    options, runner = _build_parser().parse_args(split_words(line)), rerunner.rerunner_of(cells)
     notify = _make_teller(runner, print_text)
     if options.cancel:
         return _run_after_cell(runner, lambda: runner.cancel(notify=notify), print_text)
@@ -160,15 +163,18 @@ def _suggest_adoption(compared: Comparison) -> list[str]:
 
 
 def _format_field(each: dict[str, str]) -> list[str]:
+    """Cut to where the two differ."""
+    start = parting(each["recorded"], each["now"], _WIDTH, _WIDTH // 3)
     return [
         f"  {each['path']}",
-        f"    recorded: {_shorten_text(each['recorded'])}",
-        f"    now:      {_shorten_text(each['now'])}",
+        f"    recorded: {_shorten_text(each['recorded'], start)}",
+        f"    now:      {_shorten_text(each['now'], start)}",
     ]
 
 
-def _shorten_text(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:199]}…"
+def _shorten_text(text: str, start: int) -> str:
+    end = start + _WIDTH
+    return ("…" if start else "") + text[start:end] + ("…" if len(text) > end else "")
 
 
 def open_take(root: Path, name: str = "") -> Cassette:
@@ -210,7 +216,7 @@ def _list_cell_names(cell: PlanCell) -> list[str]:
 def plan_text(plan: Plan) -> str:
     """The plan before anything runs, for people."""
     live = plan.maybe_live - sum(cell.asks for cell in plan.cells if not cell.ticked)
-    calls = f"{plan.from_tape} recorded calls, {live} may go live{_describe_live_calls(plan)}"
+    calls = f"{format_count(plan.from_tape, 'recorded call')}, {live} may go live{_describe_live_calls(plan)}"
     count = f"{len(plan.cells)} of {plan.total} {plan.counted}"
     lines = [f"Re-run {count} with take {plan.take}: {calls}"]
     for cell in plan.cells:
@@ -233,10 +239,3 @@ def _describe_live_calls(plan: Plan) -> str:
     price = f"about {money(Decimal(str(sum(costs))))}" if known else "price not known"
     parts = [f"{c.asks} of {c.title if c.number is None else f'[{c.number}]'}" for c in cells]
     return f": {', '.join(parts)}{'' if known and not sum(costs) else f' ({price})'}"
-
-
-def _split_words(line: str) -> list[str]:
-    try:
-        return shlex.split(line)
-    except ValueError as error:
-        raise TapeUsageError(f"{line.strip()!r}: {error}. {HELP}") from None

@@ -139,15 +139,18 @@ def divergence_fields(divergence: Divergence) -> dict[str, Any]:
     near = divergence.nearest
     return {
         "id": divergence.id,
-        "fields": [
-            {"path": path, "recorded": old, "now": new} for path, old, new in divergence.fields
-        ],
+        "fields": changed_fields(divergence),
         "asked": asked_section(divergence.call),
         "recorded": asked_section(near.request()) if near is not None else None,
         "cost": recorded_cost(near),
         "reply": _describe_recorded_reply(near),
         "choices": ["live", "write", "stale", "skip"] if near is not None else ["live", "skip"],
     }
+
+
+def changed_fields(divergence: Divergence) -> list[dict[str, str]]:
+    """How the call differs from the nearest recorded one, as protocol.ts has it (ChangedField)."""
+    return [{"path": path, "recorded": old, "now": new} for path, old, new in divergence.fields]
 
 
 def asked_section(call: Request | FunctionCall) -> dict[str, Any]:

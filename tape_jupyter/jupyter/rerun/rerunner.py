@@ -9,7 +9,6 @@ kernel is idle.
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -26,10 +25,10 @@ from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
 from tape_jupyter.dataflow.static.lookups import asks_for
-from tape_jupyter.dataflow.tracing.running_cells import count_running_cells
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun import excluded_cells, isolated
+from tape_jupyter.jupyter.rerun.cell_watch import watch_of
 from tape_jupyter.jupyter.rerun.comparison import (
     CellChange,
     Comparison,
@@ -45,12 +44,10 @@ from tape_jupyter.jupyter.rerun.comparison import (
     variables_changed,
 )
 from tape_jupyter.jupyter.rerun.isolated import FreshPage, FreshRun, FreshRunListener, ProofCase
-from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
+from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Output
 from tape_jupyter.jupyter.rerun.routes import (
     CellRoute,
     Here,
-    Message,
-    Parents,
     State,
     best_route,
 )
@@ -158,16 +155,13 @@ class BeforeRerun:
     entries: dict[int, Execution] = field(default_factory=dict)
 
 
-_STOPPED = (KeyboardInterrupt, asyncio.CancelledError)
-_EXTENSION = "tape_jupyter"
-
-
 class Rerunner:
     """The re-runs of one kernel, one at a time. `compared` is the last one's comparison."""
 
     def __init__(self, cells: CellRunner) -> None:
         self.cells, self.shell = cells, cells.shell
-        self.displayed, self.parents = Displayed(cells.shell), Parents(cells.shell)
+        self.watch = watch_of(cells)
+        self.displayed, self.parents = self.watch.displayed, self.watch.parents
         self.compared: Comparison | None = None
         self.proving: threading.Thread | None = None
         self.parked: ParkedRerun | None = None
@@ -185,74 +179,9 @@ class Rerunner:
         """What tools gave that a whole run may not give, in words."""
         self._left_out: dict[int, str] = {}
         self._decided: dict[int, dict[str, str]] = {}
-        self._cancelling = self._began = self._interrupted = False
-        self._asked_by: Message = {}
-        self._newest: Execution | None = None
-        self._level = 0
-        """How many cells ran on the stack when the one whose outputs are listened to began, with it."""
+        self._cancelling = False
         self._todo: deque[Callable[[], None]] = deque()
         self._stepping = False
-
-    # ------------------------------------------------------------ the hooks of the shell
-
-    def install(self) -> None:
-        self.displayed.install()
-        self.cells.deck.list_outputs = self._list_outputs
-        self.shell.events.register("pre_run_cell", self._handle_cell_start)
-        self.shell.events.register("post_run_cell", self._handle_cell_end)
-
-    def uninstall(self) -> None:
-        self.displayed.uninstall()
-        self.cells.deck.list_outputs = do_nothing
-        self.shell.events.unregister("pre_run_cell", self._handle_cell_start)
-        self.shell.events.unregister("post_run_cell", self._handle_cell_end)
-
-    def _list_outputs(self) -> list[Output] | None:
-        """What the cell that ends now showed; None where not all of it is known."""
-        last = self.displayed.last
-        return last.copied() if last.whole and not last.raced else None
-
-    def _handle_cell_start(self, _info: Any) -> None:
-        depth = count_running_cells()
-        if self._level and depth > self._level:
-            return  # a cell that a cell runs (`%%capture`) is part of it
-        self._level = depth
-        self.displayed.began()
-        self._began = True
-        if self._planned is not None:  # its %load_ext is as new as in a whole run: loading is once
-            self._get_loaded_extensions().discard(_EXTENSION)
-
-    def _handle_cell_end(self, result: Any) -> None:
-        """Comes without a beginning for a blank cell, and without a result for a cell that was
-        cancelled.
-        """
-        around = count_running_cells()
-        if self._level and around >= self._level:
-            return
-        self._level = around
-        self._interrupted = result is None or isinstance(result.error_in_exec, _STOPPED)
-        if self._planned is not None:
-            self._get_loaded_extensions().add(_EXTENSION)
-        self.displayed.ended()
-        began, self._began = self._began, False
-        history = self.history
-        self._asked_by = self.parents.now()
-        if (
-            not began and history is not None and len(history) and self._newest is None
-        ):  # the cell that loaded us
-            self._newest = history[-1]
-            self.parents.remember_message(len(history) - 1, self._asked_by)
-        new = began and history is not None and len(history) and history[-1] is not self._newest
-        if new and self._planned is None and history is not None:
-            self._newest = history[-1]
-            self.displayed.keep_outputs(len(history) - 1)
-            self.parents.remember_message(len(history) - 1, self._asked_by)
-
-    def _get_loaded_extensions(self) -> set[str]:
-        """The extensions that IPython takes for loaded."""
-        manager: Any = self.shell.extension_manager
-        loaded: set[str] = manager.loaded
-        return loaded
 
     @property
     def history(self) -> History | None:
@@ -458,7 +387,7 @@ class Rerunner:
         self._planned = RunningCell(
             entry, self._request, decided, machine.differing, machine.moved[entry.index], live_tools
         )
-        self._level = 0  # it may run within the cell that asked for it
+        self.watch.level = 0  # it may run within the cell that asked for it
         self.displayed.number = entry.number
         self._route.run(
             entry.index,
@@ -498,12 +427,12 @@ class Rerunner:
         ended = outcome is not entry and outcome.index not in self._before.entries
         if ended:
             self.parents.remember_message(
-                entry.index, self._asked_by
+                entry.index, self.watch.asked_by
             )  # outputs of older messages are shown nowhere
         if state == "gone" and not isinstance(self._route, Here):
             self._route = Here(self.parents)  # the page was closed: the kernel goes on by itself
             self._run_cell(entry)
-        elif self._cancelling or state == "canceled" or (ended and self._interrupted):
+        elif self._cancelling or state == "canceled" or (ended and self.watch.interrupted):
             self._drop_execution(outcome, ended=ended)
             self._finish_cancel()
         elif not ended:
@@ -747,7 +676,7 @@ class Rerunner:
     def _reset_state(self) -> None:
         self._machine = self._planned = self.parked = self._route = self.displayed.number = None
         history = self._require_history()
-        self._newest = history[-1] if len(history) else None
+        self.watch.newest = history[-1] if len(history) else None
 
     def _build_comparison(self, machine: Rerun) -> Comparison:
         history, executed = (
@@ -799,11 +728,10 @@ _known: list[Rerunner] = []
 
 
 def rerunner_of(cells: CellRunner) -> Rerunner:
-    """The re-runs of a shell; made, and hooked into it, when first asked for."""
+    """The re-runs of a shell; made when first asked for."""
     rerunner = known_rerunner(cells)
     if rerunner is None:
         rerunner = Rerunner(cells)
-        rerunner.install()
         cells.planned = lambda: rerunner.planned
         _known.append(rerunner)
     return rerunner
@@ -815,10 +743,8 @@ def known_rerunner(cells: CellRunner) -> Rerunner | None:
 
 
 def forget_rerunner(cells: CellRunner) -> None:
-    """Take the hooks out."""
-    for rerunner in [each for each in _known if each.cells is cells]:
-        rerunner.uninstall()
-        _known.remove(rerunner)
+    """The extension is unloaded."""
+    _known[:] = [each for each in _known if each.cells is not cells]
 
 
 def _convert_policy(policy: str) -> Choice:

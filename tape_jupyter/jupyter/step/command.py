@@ -14,7 +14,7 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.debugger.breakpoints import Breaks
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter import labextension
-from tape_jupyter.jupyter.rerun import rerunner
+from tape_jupyter.jupyter.rerun.cell_watch import watch_of
 from tape_jupyter.jupyter.step.passes import CellPasses
 from tape_jupyter.jupyter.step.stepper import Reach, Record, Stepper
 from tape_jupyter.jupyter.step.terminal import Prompt, can_ask
@@ -84,7 +84,7 @@ class PreparedStep:
         self.reach.attach(stepper)
         self.steps.current, self.steps.parent = (
             stepper,
-            rerunner.rerunner_of(self.steps.cells).parents.read_current_id(),
+            watch_of(self.steps.cells).parents.read_current_id(),
         )
         passes = CellPasses(self.steps.cells, stepper, cell)
         passes.start(transformed)
@@ -177,7 +177,7 @@ class Steps:
         """protocol.ts' StepShown: what the cell has shown so far, for a page that came while it
         ran. What is shown from now on follows the answer, on the same channel.
         """
-        stepper, displayed = self.require(), rerunner.rerunner_of(self.cells).displayed
+        stepper, displayed = self.require(), watch_of(self.cells).displayed
         for stream in (sys.stdout, sys.stderr):  # what waits to be sent goes before the answer
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()

@@ -29,7 +29,7 @@ from tape_jupyter.instrumentation import stepping_hook
 from tape_jupyter.jupyter.rerun import divergence
 from tape_jupyter.jupyter.step import view as shown
 from tape_jupyter.replay.player import GoLive, Refuse
-from tape_jupyter.session.cell import PausedCall, TapedCell
+from tape_jupyter.session.cell import Divergence, PausedCall, TapedCell
 from tape_jupyter.session.interceptor import Written
 from tape_jupyter.session.mismatch import find_divergence, title
 from tape_jupyter.session.partial_replay import STEPPED
@@ -59,6 +59,8 @@ class Waiter:
     frames: Walked = field(default_factory=list)
     unchangeable: str = ""
     sent: Any = None
+    divergence: Divergence | None = None
+    """Of a call that is not on the tape, once it was asked for."""
     wake: Callable[[], None] = lambda: None
 
     def wait(self) -> Play | Capture:
@@ -209,6 +211,7 @@ class Stepper:
             if isinstance(waiter.decided, GoLive):
                 waiter.unchangeable = stepping_hook.why_unchangeable(waiter.call.call, frame)
             self._waiters[waiter.at.strand] = waiter
+            waiter.call.cell.start.hold()
             if waiter.call.cell.pins.clock is not None:
                 waiter.call.cell.pins.clock.pause_deadlines()
             self.stops.keep_texts(waiter.at.place, self._collect_texts(waiter))
@@ -229,7 +232,10 @@ class Stepper:
             self.publish_state()
 
     def _release_clock(self, waiter: Waiter) -> None:
-        if waiter.call.cell.pins.clock is not None and not self._waiters:
+        if self._waiters:
+            return
+        waiter.call.cell.start.release()
+        if waiter.call.cell.pins.clock is not None:
             waiter.call.cell.pins.clock.resume_deadlines()
 
     def _release_strand(self, strand: str) -> None:
@@ -386,15 +392,25 @@ class Stepper:
         """The reply of a call that is not on the tape: in the wire form of the recorded call that
         is nearest.
         """
-        held_call = waiter.call
-        mismatch = find_divergence(
-            held_call.cell, held_call.call, held_call.match, held_call.lineage, self.deck.secrets
-        )
+        mismatch = self._find_divergence(waiter)
         if action == "fault":
             return divergence.fault(
                 mismatch, str(message.get("name", "")), message.get("options") or {}
             )
         return divergence.Question.from_divergence(mismatch).answer(str(message.get("text", "")))
+
+    def _list_changed_fields(self, waiter: Waiter) -> list[dict[str, str]]:
+        if waiter.at.site.would != "refuse":
+            return []
+        return divergence.changed_fields(self._find_divergence(waiter))
+
+    def _find_divergence(self, waiter: Waiter) -> Divergence:
+        if waiter.divergence is None:
+            paused = waiter.call
+            waiter.divergence = find_divergence(
+                paused.cell, paused.call, paused.match, paused.lineage, self.deck.secrets
+            )
+        return waiter.divergence
 
     def _switch_to_take(self, waiter: Waiter) -> None:
         """The first edit of a recording: what happened until here stays in it, and what follows
@@ -523,7 +539,8 @@ class Stepper:
         at = waiter.at
         call = shown.call_record(
             at, waiter.call, waiter.decided, self.can(waiter), self.deck.secrets,
-            sent=waiter.sent, unchangeable=waiter.unchangeable if self.records else "",
+            sent=waiter.sent, fields=self._list_changed_fields(waiter),
+            unchangeable=waiter.unchangeable if self.records else "",
         )  # fmt: skip
         return {
             "strand": at.strand, "name": at.name, "call": call,

@@ -33,6 +33,8 @@ HELP = """\
 PROMPT = "step> "
 SHORT = 300
 """Characters of a request or reply that are shown at a stop."""
+FIELDS = 3
+"""Fields that are named where a call is not on the tape."""
 
 _MOVES = {
     "": "over", "n": "over", "next": "over", "over": "over",
@@ -181,6 +183,12 @@ def _format_stop(state: Record, waiter: Waiter) -> str:
         waits = f"; {len(others)} more stand at a call" if others else ""
         lines.append(f"  {strand['name']}, {call['place'] or ':1'}{waits}")
     lines.append(f"  asks   {_format_line(call['request']['text'])}")
+    for field in call["fields"][:FIELDS]:
+        lines += [
+            f"  {field['path']}",
+            f"    recorded: {_format_line(field['recorded'])}",
+            f"    now:      {_format_line(field['now'])}",
+        ]
     if call["reply"] is not None:
         lines.append(
             f"  reply  {_format_line(call['reply']['text'])}{' (edited)' if call['edited'] else ''}"

@@ -85,16 +85,18 @@ def call_record(
     secrets: Secrets,
     *,
     sent: Any,
+    fields: list[dict[str, str]],
     unchangeable: str = "",
 ) -> dict[str, Any]:
-    """As protocol.ts has it (StepCall). `unchangeable`: why a request that goes out cannot be
-    changed before.
+    """As protocol.ts has it (StepCall). `fields`: how it differs from what is on the tape;
+    `unchangeable`: why a request that goes out cannot be changed before.
     """
     site = at.site
     request = sent if sent is not None else held_call.call
     return {
         "place": at.place, "nth": at.nth, "span": site.span, "kind": site.kind, "title": site.title, "name": site.name,
         "would": site.would, "request": asked_request(request, secrets), "reply": reply_section(decided, secrets),
+        "fields": fields,
         "request_edit": editable_request(request) if "request" in can else None, "unchangeable": unchangeable,
         "faults": _list_faults(held_call.call) if "fault" in can and not site.span else [],
         "edited": site.edited, "can": can,

@@ -77,8 +77,10 @@ def handle_keep(viewer: Viewer, message: Message) -> Message:
 def discard(viewer: Viewer, message: Message) -> Message:
     root, name = _find_root(viewer), text_field(message, "take")
     above = _find_base_take(root, name)
+    shown = viewer.cells.list_cells_of(files.path_of(root, name))
     aside = files.delete(root, name)
-    return _add_note(viewer.open(paths.stem(root), above), f"take {name} was moved to {aside}")
+    session = _add_note(viewer.open(paths.stem(root), above), f"take {name} was moved to {aside}")
+    return {**session, "cells": shown}
 
 
 @answers("default")

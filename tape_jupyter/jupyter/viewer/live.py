@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import contextvars
 import threading
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.core.real_clock import perf_counter
-from tape_jupyter.providers import registry
+from tape_jupyter.providers import pricing, registry
 from tape_jupyter.providers.registry import Facts
-from tape_jupyter.spans import rows
 from tape_jupyter.spans.headers import HTTP, MODEL, RETRIEVAL, TOOL, CallHeader
+from tape_jupyter.spans.titles import happened, one_line
 from tape_jupyter.spans.tree import NOTHING_RUNS, Pending
 
 if TYPE_CHECKING:
@@ -80,7 +82,7 @@ class LiveUpdates:
         self._news.set()
 
     def _run_updates(self) -> None:
-        rows.load_prices()  # a while; the first view should not wait for it
+        pricing.load_table()  # a while; the first view should not wait for it
         while self._may_go_on():
             self._news.wait()
             self._news.clear()
@@ -124,9 +126,22 @@ def pending(cell: TapedCell | None, path: Path | None) -> Pending:
         or cell.path.absolute() != path.absolute()
     ):
         return NOTHING_RUNS
-    going = list(cell.recording.going)[:MOST_GOING]
-    headers = [each for each in map(_build_call_header, going) if each is not None]
-    return Pending(cell.recording.run, headers, now())
+    return Pending(cell.recording.run, list_going(cell), now())
+
+
+def list_going(cell: TapedCell) -> list[CallHeader]:
+    """The calls of a cell that have begun and not ended, at most `MOST_GOING`."""
+    headers = map(_build_call_header, list(cell.recording.going)[:MOST_GOING])
+    return [each for each in headers if each is not None]
+
+
+def describe_waits(going: Sequence[CallHeader]) -> str:
+    """What these calls go to: `claude-sonnet-5, search`."""
+    names = [happened(header).note or header.target for header in going]
+    return join_some([one_line(name, _LONG) for name in dict.fromkeys(names)], _NAMED)
+
+
+_NAMED, _LONG = 2, 60
 
 
 def _build_call_header(taking: Any) -> CallHeader | None:

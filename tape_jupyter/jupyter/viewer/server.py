@@ -312,12 +312,13 @@ class Viewer:
         if cell is None:
             return None
         name = cell.request.cell_id or source_hash(cell.request.source)[:12]
-        seconds = round(live.now() - cell.start.at.timestamp(), 2)
+        going = live.list_going(cell)
         return {
             "cell": name,
             "mode": cell.mode,
-            "calls": len(cell.findings.rows) + len(cell.execution.played),
-            "seconds": seconds,
+            "calls": len(cell.findings.rows) + len(cell.execution.played) + len(going),
+            "seconds": round(cell.start.measure_elapsed(), 2),
+            "waits": live.describe_waits(going),
         }
 
     # ------------------------------------------------------------ live

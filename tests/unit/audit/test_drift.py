@@ -122,3 +122,14 @@ def test_one_line_tells_the_first_changes_and_counts_the_others(tmp_path):
     assert drift.line(found).startswith("drift: thing 0 changed: a -> b; thing 1")
     assert drift.line(found).endswith("; and 2 more")
     assert drift.line([]) == ""
+
+
+def test_what_is_known_by_a_digest_is_said_without_it():
+    assert (
+        str(drift.Drift("cell source", "f8f12aa317e6d347", "ff35bdb09d5e540f"))
+        == "cell source changed"
+    )
+    assert (
+        str(drift.Drift("cell source", "", "ff35bdb0")) == "cell source changed: none -> ff35bdb0"
+    )
+    assert str(drift.Drift("python", "3.11", "3.12")) == "python changed: 3.11 -> 3.12"

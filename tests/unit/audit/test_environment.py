@@ -248,6 +248,46 @@ def test_nothing_that_the_repository_configures_is_run(repo):
     assert not (repo / "sprung").exists()
 
 
+@pytest.mark.parametrize("kind", ["clean", "process", "smudge"])
+@pytest.mark.parametrize("place", ["own", "included", "worktree", "submodule"])
+def test_no_filter_of_a_repository_that_was_handed_over_is_run(repo, tmp_path, kind, place):
+    trap = tmp_path / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
+    trap.chmod(0o755)
+    inside = repo
+    if place == "submodule":
+        inside = repo / "part"
+        inside.mkdir()
+        git(inside, "init", "-q")
+        (inside / "code.py").write_text("x = 1\n")
+        git(inside, "add", ".")
+        git(inside, "commit", "-q", "-m", "one")
+        git(repo, "add", "part")
+        git(repo, "commit", "-q", "-m", "part")
+    settings = {"included": ("-f", str(tmp_path / "more")), "worktree": ("--worktree",)}
+    if place == "included":
+        git(inside, "config", "include.path", str(tmp_path / "more"))
+    if place == "worktree":
+        git(inside, "config", "extensions.worktreeConfig", "true")
+    git(inside, "config", *settings.get(place, ()), f"filter.a name.{kind}", str(trap))
+    git(inside, "config", *settings.get(place, ()), "filter.X.required", "true")
+    (inside / ".git" / "info" / "attributes").write_text("* filter=X\n")
+    git(inside, "config", *settings.get(place, ()), f"filter.X.{kind}", str(trap))
+    (inside / "code.py").write_text("x = 2\n")
+    found = environment.git(repo)
+    assert "unknown" not in found
+    assert found["dirty"] is (place != "submodule")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_filter_that_cannot_be_turned_off_keeps_git_from_being_asked(repo, tmp_path):
+    git(repo, "config", "filter.a=b.clean", f"touch {tmp_path}/sprung")
+    (repo / ".git" / "info" / "attributes").write_text("* filter=a=b\n")
+    (repo / "code.py").write_text("x = 2\n")
+    assert "'a=b' cannot be turned off" in environment.git(repo)["unknown"]
+    assert not (tmp_path / "sprung").exists()
+
+
 # ---- modules
 
 

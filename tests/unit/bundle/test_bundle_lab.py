@@ -1,13 +1,16 @@
 """`tape open FILE --lab`: a stranger's session lies ready in JupyterLab, in replay mode, trusted by nobody."""
 
+import http.cookiejar
 import json
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tape_jupyter.bundle import jupyterlab
@@ -190,6 +193,44 @@ class Page:
         self._line.close()
 
 
+def status(url, opener=None, **headers):
+    request = urllib.request.Request(
+        url, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+    try:
+        with (opener or urllib.request.build_opener()).open(request) as reply:
+            return reply.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def refuses_strangers(url, kernel):
+    """Another page of the same browser: without the token, by a name that leads here (DNS rebinding), from its origin."""
+    asked = f"{url}api/contents/churn.ipynb"
+    assert status(asked, Authorization="token t") == 200
+    assert status(asked) == 403 and status(asked, Authorization="token x") == 403
+    port = url.rpartition(":")[2].strip("/")
+    for name in ("evil.test", f"evil.test:{port}", f"192.0.2.1:{port}"):
+        assert status(asked, Authorization="token t", Host=name) == 403
+    jar = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+    assert status(f"{url}lab?token=t", browser) == 200  # it is logged in from here on
+    assert status(asked, browser) == 200
+    assert status(asked, browser, Origin="http://evil.test", Referer="http://evil.test/") in (
+        403,
+        404,
+    )
+    cookies = {"Cookie": "; ".join(f"{each.name}={each.value}" for each in jar)}
+    channel = f"{url.replace('http', 'ws', 1)}api/kernels/{kernel}/channels"
+    with connect(channel, additional_headers=cookies, origin=url.rstrip("/"), open_timeout=120):
+        pass
+    for origin in ("http://evil.test", f"http://evil.test:{port}", "null"):
+        with pytest.raises(InvalidStatus):
+            connect(channel, additional_headers=cookies, origin=origin, open_timeout=120)
+    with pytest.raises(InvalidStatus):
+        connect(channel, origin=url.rstrip("/"), open_timeout=120)
+
+
 def test_the_server_shows_it_untrusted_and_its_kernel_replays(place, tmp_path):
     """The real JupyterLab, asked as its front end asks."""
     laid = jupyterlab.unpack_bundle(place, HERE, folder=tmp_path / "a folder ü")
@@ -240,6 +281,7 @@ def test_the_server_shows_it_untrusted_and_its_kernel_replays(place, tmp_path):
             get(f"api/kernels/{kernel['id']}/restart", b"")
             assert page.execute("print('again')")[0] == "again\n"
         page.close()
+        refuses_strangers(url, kernel["id"])
     finally:
         server.terminate()
         server.wait()

@@ -106,7 +106,7 @@ def test_text_of_a_model_is_text_wherever_it_stands():
 def test_a_page_of_a_thousand_cells_is_short_and_has_them_all():
     text = page(some_run(*(cell(n) for n in range(1, 1001))))
     assert text.count('class="cell"') == 1000 and len(text) < 600_000
-    assert "1000 of 1000 cells as the bundle says" in text
+    assert "1,000 of 1,000 cells as the bundle says" in text
 
 
 def test_junit_is_what_a_ci_reads():

@@ -134,7 +134,11 @@ def test_a_stranger_gets_no_key_of_mine_moves_no_cursor_and_does_not_stand_for_t
         cells[4].outputs = []
 
     kit = {"python": "2.7.18", "distributions": ["pandas==0.1", "not-here==1.0"]}
-    fake = {"session/tape_jupyter.py": b"raise SystemExit"}
+    fake = {
+        "session/tape_jupyter.py": b"raise SystemExit",
+        "session/xxhash.py": b"raise SystemExit",
+        "session/x-1.0.dist-info/entry_points.txt": b"[tape_jupyter.instrumentation]\njson = evil:f\n",
+    }
     run = replay.replay_bundle(
         bundle_of(changed(mine, spy), tmp_path / "b.tape.zip", fake, kit=kit), HERE
     )
@@ -142,7 +146,8 @@ def test_a_stranger_gets_no_key_of_mine_moves_no_cursor_and_does_not_stand_for_t
     assert run.cells[3].lines()[1] == "+False ['runtime']"
     told = run.cells[4].build_cell_run()
     assert "\x1b" not in "".join([told.title, *told.messages])
-    assert "session/tape_jupyter.py was left out" in run.notes[0]
+    left_out = {note.partition(" was left out")[0] for note in run.notes if "left out" in note}
+    assert left_out == fake.keys()
     assert run.drift[0].startswith("python 2.7.18 in the bundle, ")
     assert any(each.startswith("pandas 0.1 in the bundle, ") for each in run.drift)
     assert "not-here 1.0 in the bundle, not here" in run.drift

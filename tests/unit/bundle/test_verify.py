@@ -37,9 +37,9 @@ def test_a_good_bundle_is_told_with_what_is_known_and_what_is_said(tmp_path):
         and verdict.digest == made(content).digest
     )
     code, text = told(tmp_path / "churn.tape.zip")
-    assert code == 0 and "intact: 5 files" in text and "1 recordings with 3 calls" in text
+    assert code == 0 and "intact: 5 files" in text and "1 recording with 3 calls" in text
     assert "not signed: nothing shows who made it" in text and "Nothing in it was run." in text
-    assert "its maker says: tape-jupyter 0.1.0; 1 of 1 cells came out as saved in the proof" in text
+    assert "its maker says: tape-jupyter 0.1.0; 1 of 1 cell came out as saved in the proof" in text
     assert made(content).digest in text
 
 
@@ -124,7 +124,7 @@ def test_a_reply_that_somebody_edited_is_told(tmp_path):
     changed = content[name].replace(b"text: negative", b"text: positive")
     verdict = verify_bundle(written(tmp_path, {**content, name: changed}))
     assert changed != content[name] and verdict.good
-    assert any("were edited by hand" in note for note in verdict.notes)
+    assert any("edited by hand: 2 replies" in note for note in verdict.notes), verdict.notes
 
 
 @pytest.mark.parametrize("way", [
@@ -167,7 +167,7 @@ def test_what_its_maker_says_is_told_as_that_and_what_is_missing_as_well(tmp_pat
     assert verdict.good
     text = "\n".join(line for _, line in verdict.lines())
     for line in (
-        "0 of 1 cells came out as saved", "cell 1 differs: the outputs differ", "its maker masked 2 x API key",
+        "0 of 1 cell came out as saved", "cell 1 differs: the outputs differ", "its maker masked 2 x API key",
         "data/all.parquet is not in it (9,000,000,000 bytes): too large", "have digests: no index could be asked",
     ):  # fmt: skip
         assert line in text

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.errors import CassetteError
+from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.prune import prune_cassette
 from tests.tapes import Recorder, answered, asked, churn
@@ -161,3 +161,34 @@ def test_a_disk_that_fails_midway_leaves_the_cassette_and_no_litter(tmp_path, mo
 def test_a_file_that_cannot_be_written_is_said(tmp_path):
     with pytest.raises(CassetteError, match="cannot be opened"):
         prune_cassette(tmp_path / "none.tape.yaml")
+
+
+def test_the_recording_before_is_gone_back_to_with_what_was_added_to_it(tmp_path):
+    path = tmp_path / "main.tape.yaml"
+    recorder = Recorder(path)
+    first = recorder.run("aaaa", (asked("x"), answered("1")))
+    recorder.run("aaaa", (asked("more"), answered("1+")), mode="new_episodes", parent=first)
+    before = replayable(path)
+    recorder.session = "s2"
+    second = recorder.run("aaaa", (asked("x"), answered("2")))
+    recorder.run("aaaa", (asked("more"), answered("2+")), mode="new_episodes", parent=second)
+    recorder.session = "s3"
+    recorder.run("aaaa", (asked("x"), answered("3")))
+    text = path.read_bytes()
+    dry = prune_cassette(path, dry=True, back_to=first)
+    assert (len(dry.runs), dry.calls) == (3, 3) and path.read_bytes() == text
+    assert prune_cassette(path, back_to=first) == dry
+    assert replayable(path) == before
+
+
+def test_no_recording_goes_that_a_take_is_based_on(tmp_path):
+    path = churn(tmp_path)
+    first = Cassette.open(path).runs[0]["run"]
+    main = Cassette.open(path)
+    main.override(main.calls[1], reply=answered("East"), take="mine")
+    text = path.read_bytes()
+    with pytest.raises(CassetteError, match="cannot be dropped: a take is based on it"):
+        prune_cassette(path, back_to=first)
+    with pytest.raises(TapeUsageError, match="r-none is not a run of it"):
+        prune_cassette(path, back_to="r-none")
+    assert path.read_bytes() == text

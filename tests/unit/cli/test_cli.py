@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -80,8 +81,41 @@ def test_each_command_has_json_and_an_example(command):
 @pytest.mark.parametrize(
     "words", [["frob"], ["show"], ["replay", "a", "b", "c"], ["show", "x", "--frob"]]
 )
-def test_words_that_make_no_sense_are_code_2(words):
-    assert run(*words).exit_code == 2
+def test_words_that_make_no_sense_are_code_2_and_one_line(words):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert len(done.output.splitlines()) == 1 and done.stderr.startswith("tape: "), done.output
+    assert "Usage: tape" in done.stderr
+
+
+def test_tape_alone_shows_its_help():
+    assert "Commands:" in run().output
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "the file is empty"),
+        ("[]", "it does not begin with {"),
+        (
+            '{"nbformat": 9, "nbformat_minor": 0, "metadata": {}, "cells": []}',
+            "pip install --upgrade nbformat",
+        ),
+        (None, "Is a directory"),
+    ],
+)
+def test_what_is_no_notebook_is_one_line_that_says_why(tmp_path, content, said):
+    path = tmp_path / "n.ipynb"
+    path.mkdir() if content is None else path.write_text(content)
+    for command in ("record", "replay") if path.is_file() else ("record",):
+        done = run(command, path)
+        assert (done.exit_code, len(done.output.splitlines())) == (2, 1), done.output
+        assert said in done.output and "Errno" not in done.output
+
+
+@pytest.mark.parametrize("command", ["show", "calls", "gaps", "prune", "doctor"])
+def test_a_notebook_that_is_not_there_is_said_to_be_missing_not_its_cassette(tmp_path, command):
+    assert "none.ipynb: there is no such notebook" in run(command, tmp_path / "none.ipynb").output
 
 
 @pytest.mark.parametrize("command", ["record", "replay", "show", "calls", "prune", "doctor"])
@@ -129,7 +163,7 @@ def test_a_broken_cassette_is_code_2_with_file_and_line(tmp_path):
 
 def test_prune_tells_before_it_does(tmp_path):
     path = churn(tmp_path)
-    assert "would drop 1 runs" in run("prune", path, "--dry-run").output
+    assert "would drop 1 run " in run("prune", path, "--dry-run").output
     assert json.loads(run("prune", path, "--json").output)[0]["calls"] == 1
     assert "dropped 0 runs" in run("prune", path).output
 
@@ -235,3 +269,13 @@ def test_help_comes_at_once():
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert done.stdout.endswith("set()\n")
+
+
+def test_a_mistyped_boundary_is_refused_before_a_kernel_starts(tmp_path):
+    shutil.copytree(ROOT / "example_notebooks", tmp_path / "n", dirs_exist_ok=True)
+    path = tmp_path / "n" / "01_record_and_replay.ipynb"
+    for option, word in (("--freeze", "tool:lookup_costumer"), ("--live", "call:nope")):
+        done = run("replay", path, option, word)
+        assert done.exit_code == 2, done.output
+        assert f"{option} {word}: no recorded call fits it" in done.stderr
+        assert "Nothing was run" in done.stderr and len(done.output.splitlines()) == 1

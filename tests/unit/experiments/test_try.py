@@ -350,7 +350,10 @@ def test_failures_that_are_alike_are_one_line_and_cold_cases_are_counted():
     assert first.passing == {"fix": 2, "idle": 0} and second.passing == {"fix": 1, "idle": 0}
     assert summary.now_pass("fix") == 3 and summary.no_longer("fix") == 1
     text = "\n".join(summary.lines())
-    assert "cold cases: 1 of 6 runs" in text and "idle changes nothing in any of these runs" in text
+    assert (
+        "cold cases: what a replay needs is missing in 1 of 6 runs" in text
+        and "idle changes nothing in any of these runs" in text
+    )
     asked = row(
         "n",
         "as recorded",

@@ -121,6 +121,14 @@ def test_a_recording_that_is_not_there_or_of_another_notebook_is_one_line(path, 
     assert done.exit_code == 2 and "different notebooks" in done.output
 
 
+def test_a_module_beside_the_notebook_does_not_stand_in_for_the_standard_library(path):
+    for name in ("queue", "bisect", "socket"):
+        (path.parent / f"{name}.py").write_text("raise SystemExit('shadowed')\n")
+    done = why(path, "happy", "--json")
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)["minimal"]) == 2
+
+
 def test_what_only_the_good_run_asked_later_is_answered_as_there(path, provider):
     asked = [entry for entry in tape.open(base_of(path)).calls if entry.head()["kind"] == "model"]
     tape.open(base_of(path)).override(asked[5], text="good", take="other")

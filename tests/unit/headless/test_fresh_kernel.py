@@ -157,3 +157,22 @@ def test_what_is_asked_of_a_kernel_with_another_version_has_the_same_names_for_e
     for module, name in asked:
         assert callable(getattr(importlib.import_module(module), name))
     assert {"session_mode", "take_remarks"} <= set(dir(importlib.import_module(asked[0][0]).get()))
+
+
+LINGERS = """import time
+session = get_ipython().kernel.session
+send = session.send
+def answer_and_linger(stream, kind, *words, **more):
+    sent = send(stream, kind, *words, **more)
+    if kind == "execute_reply":
+        time.sleep(1)
+    return sent
+session.send = answer_and_linger"""
+
+
+def test_a_kernel_that_lingers_after_its_answer_is_not_interrupted(tmp_path):
+    """It ended with `KeyboardInterrupt caught in kernel.` on stderr: its shutdown begins with an interrupt."""
+    path = notebook(tmp_path / "n.ipynb", LINGERS)
+    done = subprocess.run(tape("record", path), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "KeyboardInterrupt" not in done.stderr, done.stderr

@@ -119,7 +119,7 @@ def test_the_command_finds_the_order_that_breaks_a_notebook_and_says_its_seed(pl
 def test_an_order_that_breaks_nothing_is_said_to(planted):
     seed = next(seed for seed in range(1, 100) if raced_like(planted, seed)[-1] != 1)
     done = run("replay", planted, "--shuffle", seed)
-    assert done.exit_code == 0 and "1 orders tried, all as saved" in done.stdout, done.output
+    assert done.exit_code == 0 and "1 order tried, all as saved" in done.stdout, done.output
 
 
 def raced_like(planted, seed):

@@ -1,6 +1,7 @@
 """A process is without network where this machine can do that, and people are told what holds it."""
 
 import ast
+import os
 import socket
 import subprocess
 import sys
@@ -89,3 +90,20 @@ def test_no_sentence_tells_a_person_to_run_unshare():
         texts = (n for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in docs)
         spoken += [f"{file.name}:{n.lineno}" for n in texts if "unshare -" in str(n.value)]
     assert spoken == []
+
+
+def test_git_is_never_one_that_lies_in_the_working_folder(tmp_path, monkeypatch):
+    own, person = tmp_path / "notebook", tmp_path / "person"
+    for folder in (own / "bin", person):
+        folder.mkdir(parents=True)
+        (folder / "git").write_text("#!/bin/sh\n")
+        (folder / "git").chmod(0o755)
+    (own / "git").write_text("#!/bin/sh\n")
+    (own / "git").chmod(0o755)
+    monkeypatch.setattr(namespaces, "SYSTEM_FOLDERS", ())
+    monkeypatch.chdir(own)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(own / "bin"), ".", "", str(person)]))
+    assert namespaces.git_command(own, "status")[0] == str(person / "git")
+    monkeypatch.setenv("PATH", str(own / "bin"))
+    with pytest.raises(FileNotFoundError, match="git is not installed"):
+        namespaces.git_command(own, "status")

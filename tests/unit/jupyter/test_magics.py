@@ -8,7 +8,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from tape_jupyter.errors import CassetteError, TapeUsageError
-from tape_jupyter.jupyter import magics
+from tape_jupyter.jupyter import line_commands, magics
 from tests.notebook import notebook
 
 
@@ -55,6 +55,31 @@ def test_a_wrong_word_is_explained_without_a_traceback(shell, line, said):
     assert len(caught.value._render_traceback_()) == 1
 
 
+@pytest.mark.parametrize("line", ["calls --help", "plan -h", "record --help", "set --help"])
+def test_help_of_a_word_is_its_page(shell, capsys, line):
+    shell.run_line_magic("tape", line)
+    word = line.split()[0]
+    assert f"%tape {word}" in capsys.readouterr().out
+    assert magics.loaded(shell).deck.session_mode == "off"
+
+
+@pytest.mark.parametrize("word", ["sample", "rows", "doctor", "import"])
+def test_a_command_of_the_terminal_is_named_as_that(shell, word):
+    with pytest.raises(TapeUsageError) as caught:
+        shell.run_line_magic("tape", f"{word} x.ipynb")
+    assert f"%tape {word} is typed in a terminal: tape {word}" in str(caught.value)
+    assert f"!tape {word}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line", ["calls 'x", "takes 'x", "set 'x=1", "prune 'x", "plan 'x", "override 'x", "verify 'x"]
+)
+def test_a_quote_that_is_not_closed_is_one_line(shell, line):
+    with pytest.raises((TapeUsageError, CassetteError)) as caught:
+        shell.run_line_magic("tape", line)
+    assert len(caught.value._render_traceback_()) == 1
+
+
 def test_names_are_not_expanded(shell):
     shell.user_ns["name"] = "demo"
     with pytest.raises(TapeUsageError, match=r"'\{name\}' cannot name a cassette"):
@@ -90,10 +115,10 @@ def test_words_and_names_complete(shell, tmp_path):
     cells = magics.loaded(shell)
     (tmp_path / "churn.tapes").mkdir()
     (tmp_path / "churn.tapes" / "demo.tape.yaml").touch()
-    assert "record" in magics.complete(cells, "%tape re")
-    assert "status" not in magics.complete(cells, "%%tape re")
-    assert magics.complete(cells, "%%tape replay d") == ["demo"]
-    assert "--strict" in magics.complete(cells, "%%tape replay demo --")
+    assert "record" in line_commands.complete(cells, "%tape re")
+    assert "status" not in line_commands.complete(cells, "%%tape re")
+    assert line_commands.complete(cells, "%%tape replay d") == ["demo"]
+    assert "--strict" in line_commands.complete(cells, "%%tape replay demo --")
 
 
 def test_loading_twice_hooks_once(shell):
@@ -142,5 +167,7 @@ def test_prune_tells_what_goes(shell, tmp_path, capsys):
     for line, said in (("prune --dry-run", "would drop 0 runs"), ("prune main", "dropped 0 runs")):
         shell.run_line_magic("tape", line)
         assert said in capsys.readouterr().out
-    with pytest.raises(TapeUsageError, match="dry-run"):
+    with pytest.raises(TapeUsageError, match="unrecognized arguments: --all"):
         shell.run_line_magic("tape", "prune --all")
+    with pytest.raises(TapeUsageError, match="--dry: did you mean --dry-run"):
+        shell.run_line_magic("tape", "prune --dry")

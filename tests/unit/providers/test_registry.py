@@ -4,13 +4,16 @@ import base64
 import gzip
 import json
 import os
+import random
 import struct
 import subprocess
 import sys
 import zlib
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import genai_prices
 import pytest
 
 from tape_jupyter.encoding.http import content_encoding
@@ -531,6 +534,53 @@ def test_cost_counts_cached_tokens_at_their_own_price():
     )
 
 
+MODELS = [
+    ("anthropic", "claude-opus-5"), ("anthropic", "claude-sonnet-4-5"), ("openai", "gpt-5"), ("gemini", "gemini-2.5-pro"),
+    ("deepseek", "deepseek-chat"), ("openai", "text-embedding-3-small"), ("nobody", "nothing"), ("ollama", "gemma3"),
+    ("perplexity", "sonar"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("provider", "model"), MODELS)
+def test_cost_is_that_of_the_table_also_above_a_step_and_for_odd_counts(provider, model):
+    draw, at = random.Random(7), datetime(2026, 11, 21, 20, 30, tzinfo=UTC)
+    for _ in range(100):
+        size = draw.choice((2, 100, 10_000, 90_000, 300_000, 2_000_000))
+        usage = registry.Usage(
+            draw.randrange(size),
+            draw.randrange(size),
+            draw.choice((0, draw.randrange(size))),
+            draw.choice((0, 50)),
+        )
+        try:
+            table = genai_prices.calc_price(
+                genai_prices.Usage(
+                    input_tokens=usage.input,
+                    output_tokens=usage.output,
+                    cache_read_tokens=usage.cached,
+                    cache_write_tokens=usage.written,
+                ),
+                model,
+                provider_id="google" if provider == "gemini" else provider,
+                genai_request_timestamp=at,
+            ).total_price
+        except (LookupError, ValueError):
+            table = None
+        assert call_cost(registry.Facts(provider=provider, model=model, usage=usage), at) == table
+
+
+def test_the_table_is_asked_a_few_times_for_a_model_and_an_hour(monkeypatch):
+    asked = []
+    real = genai_prices.calc_price
+    monkeypatch.setattr(
+        genai_prices, "calc_price", lambda *a, **k: asked.append(a) or real(*a, **k)
+    )
+    for number in range(1, 5_000):
+        usage = registry.Usage(number, 3)
+        call_cost(registry.Facts(provider="anthropic", model="claude-opus-4-1", usage=usage))
+    assert len(asked) < 20
+
+
 @pytest.mark.parametrize("model", ["gemma3-270m", "", "no-such-model"])
 def test_cost_of_a_model_without_a_price_is_not_made_up(model):
     reply = told(
@@ -542,6 +592,21 @@ def test_cost_of_a_model_without_a_price_is_not_made_up(model):
         )
         is None
     )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_the_table_of_prices_that_loads_meanwhile_is_no_thread_of_the_programs_and_a_fork_waits_for_it():
+    code = """if True:
+        import os, sys, threading
+        from tape_jupyter.providers import pricing
+        pricing.load_table_meanwhile()
+        child = os.fork()
+        if not child:
+            os._exit("genai_prices.data_snapshot" not in sys.modules)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), threading.active_count())
+    """
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "0 1\n", run
 
 
 def test_looking_at_calls_imports_nothing_heavy():

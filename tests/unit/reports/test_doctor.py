@@ -82,7 +82,7 @@ def test_edits_torn_tails_and_runs_without_end_are_worth_a_note(tmp_path):
     told = doctor.cassette(path)
     assert told.grade == "note"
     assert (
-        "1 replies edited by hand" in told.text
+        "1 reply edited by hand" in told.text
         and "without an end" in told.text
         and "never finished" in told.text
     )

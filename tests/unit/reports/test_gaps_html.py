@@ -50,7 +50,7 @@ def test_the_page_tells_items_missing_lines_and_cold_cases(report):
         "sampling",
         "clock logic",
         "%tape set user_id=...",
-        "1 of 1 runs",
+        "1 of 1 run cannot",
         "requested model",
     ):
         assert word in text

@@ -29,7 +29,10 @@ def test_a_cassette_that_is_not_there_is_said_with_those_that_are(tmp_path):
     churn(tmp_path)
     with pytest.raises(TapeUsageError, match="no cassette alt; there are: main"):
         listing.list_cassettes(tmp_path / "churn.ipynb", "alt")
-    with pytest.raises(TapeUsageError, match="record one with"):
+    with pytest.raises(TapeUsageError, match=r"other\.ipynb: there is no such notebook"):
+        listing.list_cassettes(tmp_path / "other.ipynb")
+    (tmp_path / "other.ipynb").touch()
+    with pytest.raises(TapeUsageError, match=r"record one with: tape record other\.ipynb"):
         listing.list_cassettes(tmp_path / "other.ipynb")
     with pytest.raises(TapeUsageError, match="no such cassette or notebook"):
         listing.list_cassettes(tmp_path / "x.tape.yaml")
@@ -87,7 +90,7 @@ def test_a_body_that_is_no_text_is_told_by_its_size(tmp_path):
     )
     recorder.run("d", (asked("y"), answered("z" * 50_000)))
     picture, long = recorder.cassette.calls
-    assert listing.call_record(picture)["reply"]["body"] == "(5 bytes that are not text)"
+    assert listing.call_record(picture)["reply"]["body"] == "(not text: 5 bytes)"
     assert "more characters" in "\n".join(listing.call_text(long))
 
 

@@ -27,6 +27,7 @@ def test_the_environments_keys_are_known_and_a_replays_placeholders_are_none(tmp
     ("path", "text", "value"),
     [
         (".netrc", "machine api.acme.dev login ada password tr0ub4dor-and-3\n", "tr0ub4dor-and-3"),
+        ("_netrc", "machine api.acme.dev login ada password tr0ub4dor-and-3\n", "tr0ub4dor-and-3"),
         (".aws/credentials", "[default]\naws_access_key_id = AKIAQ7ZT3MVKW5XN2YHC\naws_secret_access_key = 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\n", "w9Qe7RtY5uIoP3aSdF1gHjKlZxCvBnM2qWeRtYu8"),
         (".npmrc", "//registry.acme.dev/:_authToken=Zq7rTq1v9WcX2bLk\n", "Zq7rTq1v9WcX2bLk"),
         (".pypirc", "[acme]\nusername = ada\npassword = Zq7rTq1v9WcX2bLk\n", "Zq7rTq1v9WcX2bLk"),

@@ -1,6 +1,8 @@
 """No secret in what would be exported goes unseen, and what is found is told by its place, never by its value."""
 
 import base64
+import time
+import zlib
 import gzip
 import json
 import os
@@ -333,6 +335,42 @@ def test_a_key_is_found_however_it_was_coloured_packed_or_encoded(name, data):
     assert [
         leak.where.split(",")[0].split("!")[0] for leak in leaks.scan({name: data}, NOBODY)
     ] != []
+
+
+PAIRS = [KEY[at : at + 3] for at in range(0, len(KEY), 3)]
+DRAWN = {
+    "letter by letter": "[" + " -20 ".join(f"({each})" for each in PAIRS) + "] TJ",
+    "in hex": f"<{KEY.encode().hex()}> Tj",
+    "in groups of hex": "[" + "-7.5".join(f"<{each.encode().hex(' ')}>" for each in PAIRS) + "] TJ",
+    "two bytes a letter": f"<{KEY.encode('utf-16-be').hex()}> Tj",
+    "by octal escapes": "(" + "".join(f"\\{ord(each):03o}" for each in KEY) + ") Tj",
+}
+FILTERS = {
+    "no": lambda data: data,
+    "deflate": zlib.compress,
+    "Ascii85": lambda data: base64.a85encode(data, wrapcol=70) + b"~>",
+    "Ascii85 and deflate": lambda data: base64.a85encode(zlib.compress(data)) + b"~>",
+    "hex": lambda data: data.hex(" ", 30).encode() + b">",
+}
+
+
+@pytest.mark.parametrize("packed", FILTERS)
+@pytest.mark.parametrize("drawn", DRAWN)
+def test_a_key_that_a_pdf_draws_is_found(drawn, packed):
+    stream = FILTERS[packed](f"BT /F1 12 Tf {DRAWN[drawn]} ET".encode())
+    head, tail = b"%PDF-1.4\n1 0 obj\n<< >>\nstream\n", b"\nendstream\nendobj\n%%EOF"
+    assert leaks.scan({"a.pdf": head + stream + tail}, NOBODY)
+
+
+def test_a_pdf_with_a_list_of_numbers_is_read():
+    assert leaks.scan({"a.pdf": pdf(f"[0 0 612 792] {KEY}")}, NOBODY)
+
+
+def test_a_pdf_of_brackets_without_end_takes_no_time():
+    for piece in (b"(", b"[(a)", b"<61", b"((\\", b"[<61>"):
+        started = time.process_time()
+        leaks.scan({"a.pdf": b"%PDF-1.4\nstream\n" + piece * 100_000 + b"\nendstream"}, NOBODY)
+        assert time.process_time() - started < 5, piece
 
 
 def test_env_files_above_the_repository_count_up_to_the_home_folder(tmp_path):

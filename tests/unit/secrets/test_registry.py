@@ -562,7 +562,15 @@ def test_a_key_is_learned_however_it_begins_and_a_path_or_a_placeholder_is_not(
     assert secrets.suspicious(f"it is {value}.") == learned
 
 
-def test_a_cookie_is_the_same_wherever_a_program_meets_it(tmp_path):
+@pytest.mark.parametrize(
+    ("value", "echo"),
+    [
+        ("8f2Kd93hfKQ0aZpLx71mNbVt", "8f2Kd93hfKQ0aZpLx71mNbVt"),
+        ("8f2Kd93h%2FKQ0aZpL%3D71m%2BbVt", "8f2Kd93h/KQ0aZpL=71m+bVt"),
+        ("8f2Kd93h%20KQ0aZpLx71mNbVt+9", "8f2Kd93h KQ0aZpLx71mNbVt+9"),
+    ],
+)
+def test_a_cookie_is_the_same_wherever_a_program_meets_it(tmp_path, value, echo):
     """In the header that sets it, in a body that says it, in what it sends back and what is said of that."""
     import http.server
     import json
@@ -572,11 +580,9 @@ def test_a_cookie_is_the_same_wherever_a_program_meets_it(tmp_path):
 
     import tape_jupyter as tape
 
-    value = "8f2Kd93hfKQ0aZpLx71mNbVt"
-
     class Shop(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            body = json.dumps({"echo": value, "got": self.headers.get("Cookie", "")}).encode()
+            body = json.dumps({"echo": echo, "got": self.headers.get("Cookie", "")}).encode()
             self.send_response(200)
             told = {
                 "Set-Cookie": f"sid={value}; Path=/",
@@ -610,8 +616,8 @@ def test_a_cookie_is_the_same_wherever_a_program_meets_it(tmp_path):
         threading.Thread(target=server.serve_forever, args=(0.05,)).start()
         url = f"http://127.0.0.1:{server.server_port}/x"
         with tape.recording(path):
-            assert program(url) == {value}
+            assert program(url) == {value, echo}
         server.shutdown()
-    assert value not in path.read_text()
+    assert value not in path.read_text() and echo not in path.read_text()
     with tape.replaying(path):
         assert program(url) == {"<secret:cookie>"}

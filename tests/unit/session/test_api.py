@@ -903,3 +903,22 @@ def test_two_calls_whose_keys_begin_alike_are_both_recorded(provider, tmp_path):
             for number in (other, n):
                 httpx.get(f"{provider.url}/same?n={number}")
     assert not block.report.warnings and len(tape.open(path).calls) == 2
+
+
+def test_two_tokens_of_one_name_in_a_call_are_said_to_go_by_their_order(provider, tmp_path):
+    tokens = [f"tok-{each}8f2Kd93hfKQ0aZpLx71mNbVt" for each in "ab"]
+
+    @tape.tool
+    def who(token):
+        return token[4]
+
+    with tape.recording(tmp_path / "a.tape.yaml") as block:
+        for token in tokens:
+            headers = {"authorization": f"Bearer {token}"}
+            httpx.post(f"{provider.url}/v1/messages", json={"model": "m"}, headers=headers)
+        assert [who(token) for token in tokens] == ["a", "b"]
+    warnings = block.report.warnings
+    assert any("2 calls differ only in token: replay" in each for each in warnings), warnings
+    with tape.recording(tmp_path / "b.tape.yaml") as block:
+        assert [who(token) for token in (tokens[0], tokens[0])] == ["a", "a"]
+    assert not block.report.warnings

@@ -1,13 +1,16 @@
 """What a refused call is told: what was asked, the nearest that is recorded, how they differ, what to do now."""
 
+import asyncio
 import threading
+import time
 
 import httpx
 import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.core.call import FunctionCall, Request
-from tape_jupyter.session.mismatch import times_text, title
+from tape_jupyter.core.plain_text import format_count, format_times
+from tape_jupyter.session.mismatch import title
 from tests.notebook import Kernel
 from tests.provider import Provider
 from tests.taped_cells import ask, on_tape
@@ -37,7 +40,8 @@ def test_a_call_is_titled_by_what_it_is():
         title(Request("POST", "https://api.example/v1/x?key=abc"))
         == "POST https://api.example/v1/x"
     )
-    assert [times_text(1), times_text(3)] == ["once", "3 times"]
+    assert [format_times(1), format_times(3)] == ["once", "3 times"]
+    assert [format_count(1, "reply"), format_count(2000, "reply")] == ["1 reply", "2,000 replies"]
 
 
 def test_the_nearest_call_is_named_with_run_file_line_and_the_fields_that_differ(provider, path):
@@ -83,7 +87,7 @@ def test_a_call_unlike_all_others_says_so(provider, path):
 
     with tape.recording(path):
         ask(provider, "one")
-    assert "Nothing like it is recorded (1 calls to other places)" in told(path, lookup)
+    assert "Nothing like it is recorded (1 call to other places)" in told(path, lookup)
 
 
 def test_an_empty_cassette_says_so(provider, path):
@@ -184,3 +188,25 @@ def test_a_call_that_a_newer_recording_of_its_cell_no_longer_makes_is_said_to_be
         f"It was recorded: call {entry.id} of run {entry.run} (main.tape.yaml:{entry.line})."
         in said
     )
+
+
+def test_a_thousand_refused_tasks_take_no_longer_than_a_few(provider, path):
+    """Each miss looks for the call that is nearest to it: of a cell's, together, no more than seconds."""
+
+    async def asked(word):
+        async with httpx.AsyncClient(timeout=60) as client:
+
+            async def one(number):
+                return await client.get(f"{provider.url}/v1/models?{word}={number}")
+
+            return await asyncio.gather(*map(one, range(1000)), return_exceptions=True)
+
+    with tape.recording(path):
+        asyncio.run(asked("before"))
+    began = time.thread_time()
+    with pytest.raises(tape.UnmatchedCall) as caught, tape.replaying(path) as block:
+        assert all(isinstance(each, tape.UnmatchedCall) for each in asyncio.run(asked("now")))
+    assert time.thread_time() - began < 20
+    assert "Nearest recorded call" in str(caught.value)
+    assert len(block.report.misses) == 1000
+    assert "was not looked for" in str(block.report.misses[-1])

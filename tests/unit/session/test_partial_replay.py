@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import socket
 import threading
 from contextlib import contextmanager
@@ -470,7 +471,7 @@ def test_freeze_holds_in_new_episodes(provider, path, recorded):
         ({"live": "llm", "mode": "new_episodes"}, "--live goes with replay"),
         ({"stub": {"host:x": 1}}, "names no tool"),
         ({"stub": {"a": object()}}, "--stub a"),
-        ({"take": "no-such"}, "main.tape.yaml has no take 'no-such'; it has none"),
+        ({"take": "no-such"}, "main.tape.yaml has no take 'no-such'; it has no takes yet"),
         ({"take": "../x"}, "cannot name a take"),
     ],
 )
@@ -494,3 +495,53 @@ def test_a_session_that_is_strict_is_strict_in_cells_with_words_of_their_own():
     ask = CellRequest("record", options={"strict": False})
     assert sessions_own(ask, {"strict": True}, sealed=True).options["strict"] is True
     assert not sessions_own(ask, {}, sealed=True).options["strict"]
+
+
+# ---------------------------------------------------------------- words that fit nothing
+
+
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (
+            {"live": "tool:lokup"},
+            "--live tool:lokup: no recorded call fits it: did you mean lookup?",
+        ),
+        (
+            {"freeze": "tool:lookupp"},
+            "--freeze tool:lookupp: no recorded call fits it: did you mean",
+        ),
+        (
+            {"stub": {"lookpu": 1}},
+            "--stub tool:lookpu: no recorded call fits it: did you mean lookup?",
+        ),
+        ({"live": "call:0"}, "--live call:0: no recorded call fits it; tape calls lists them"),
+    ],
+)
+def test_a_word_that_is_nearly_one_of_the_tape_is_refused_before_anything_runs(
+    provider, path, recorded, words, wrong
+):
+    with pytest.raises(TapeUsageError, match=re.escape(wrong)), tape.replaying(path, **words):
+        program(provider)
+    assert RAN == [] and provider.requests == []
+
+
+@pytest.mark.parametrize("word", ["tool:never_called", "host:db.example", "cell:c0ffee"])
+def test_a_word_that_fits_no_recorded_call_is_said_once_before_anything_runs(
+    provider, path, recorded, capsys, word
+):
+    for _ in range(2):
+        with tape.replaying(path, live=word):
+            said = capsys.readouterr().err
+            assert RAN == []
+            assert program(provider) == recorded
+        assert said == "" or f"tape: --live {word}: no recorded call fits it" in said
+    assert said == ""
+
+
+def test_a_tool_that_is_defined_but_not_recorded_yet_is_no_mistake(
+    provider, path, recorded, capsys
+):
+    with tape.replaying(path, live="tool:send_mail"):
+        assert program(provider) == recorded
+    assert capsys.readouterr().err == ""

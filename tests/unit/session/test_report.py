@@ -116,3 +116,27 @@ def test_a_cell_that_raised_is_incomplete_and_its_refusals_are_listed(provider, 
     assert block.report.incomplete
     assert [type(miss) for miss in block.report.misses] == [tape.UnmatchedCall]
     assert (block.report.mode, block.report.path) == ("replay", path)
+
+
+def test_rows_stand_in_the_order_in_which_the_calls_began(path):
+    """A tool that asks another one begins first and ends last."""
+
+    @tape.tool
+    def outer():
+        return divide(4, 2)
+
+    with tape.recording(path) as made:
+        outer()
+    assert [row.name for row in made.report.calls] == ["outer", "divide"]
+
+
+def test_a_call_that_goes_live_in_a_replay_stands_among_those_that_were_played(path):
+    def program(second):
+        for a in (4, second, 8):
+            divide(a, 2)
+
+    with tape.recording(path):
+        program(6)
+    with tape.replaying(path, on_divergence="live") as made:
+        program(7)
+    assert [row.live for row in made.report.calls] == [False, True, False]

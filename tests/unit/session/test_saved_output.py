@@ -51,7 +51,9 @@ def test_a_replayed_cell_says_replay_where_its_recording_says_record(tmp_path):
     tape.end()
     for mode, note in (("", "record"), ("replay", "replay")):
         shown = saved_output.spans_of_run(tape.cassette, run, [entry], None, mode)
-        assert next(iter(shown.rows())).note == note
+        cell, call = list(shown.rows())
+        assert cell.note == note
+        assert not mode or cell.end - cell.start == call.end - call.start, "not the recording's"
 
 
 def test_the_number_of_a_cell_is_the_one_beside_it_now(tmp_path):

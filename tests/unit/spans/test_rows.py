@@ -36,16 +36,3 @@ def test_a_call_without_usage_or_with_an_impossible_moment_has_no_price_or_today
     assert rows.price(Facts(provider="anthropic", model="claude-opus-5"), 0.0) is None
     told = Facts(provider="anthropic", model="claude-opus-5", usage=Usage(1000, 10))
     assert all(rows.price(told, at) is not None for at in (0.0, -5.0, 1e30))
-
-
-def test_the_table_is_asked_once_for_a_model_and_an_hour(monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        rows, "call_cost", lambda told, at=None: asked.append(told) or call_cost(told, at)
-    )
-    rows._find_rates.cache_clear()
-    for number in range(5_000):
-        rows.price(
-            Facts(provider="anthropic", model="claude-opus-5", usage=Usage(number, 3)), 1.8e9
-        )
-    assert len(asked) < 20

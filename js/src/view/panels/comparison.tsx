@@ -18,7 +18,7 @@ export function ComparisonView({ work, comparison, overridable }: { work: Work; 
   const { take, ran, skipped, stopped, cells, spans, variables } = comparison;
   const differ = cells.filter((cell) => !cell.same);
   const same = cells.filter((cell) => cell.same);
-  return <Card kind="comparison" title={`${ran} cell${ran === 1 ? "" : "s"} ran, ${differ.length} changed`} onEscape={() => work.dismiss()}>
+  return <Card kind="comparison" title={`${many(ran, "cell")} ran, ${differ.length} changed`} onEscape={() => work.dismiss()}>
     {stopped && <p class="tape-wrong" role="alert">Stopped: {stopped}</p>}
     <Proof work={work} comparison={comparison} />
     {comparison.note && <p class="tape-dim"><Prose text={comparison.note} /></p>}
@@ -31,7 +31,7 @@ export function ComparisonView({ work, comparison, overridable }: { work: Work; 
     {variables.length > 0 && <Variables variables={variables} />}
     {overridable && take && <FindCause work={work} takes={[take]} good={take} />}
     <footer class="tape-foot">
-      {overridable && take && <TakeActions work={work} take={take} isDefault={false} onDone={() => work.dismiss()} cells={differ.map(({ cell }) => cell)} />}
+      {overridable && take && <TakeActions work={work} take={take} isDefault={false} onDone={() => work.dismiss()} />}
       <div class="tape-actions">{take && <Original work={work} take={take} />}
         <button class="tape-link" onClick={() => work.dismiss()}>close</button></div>
     </footer>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Able, Plan, PlanCell } from "../protocol.ts";
 import { Alert, Prose, useDoing, useName } from "../edit/widgets.tsx";
-import { dollars } from "../format.ts";
+import { dollars, many } from "../format.ts";
 import { Card } from "./controls.tsx";
 import type { Policy, Work } from "../edit/store.ts";
 
@@ -79,6 +79,6 @@ function name({ number, title }: PlanCell): string {
 
 function counts({ from_tape, maybe_live, seconds }: Plan, policy: Policy): string {
   const then = { stop: "asks first", live: "goes live", stale: "keeps the recorded reply" }[policy];
-  return [`recorded: ${from_tape} call${from_tape === 1 ? "" : "s"}`, `may go live: ${maybe_live}${maybe_live ? ` (${then})` : ""}`,
+  return [`recorded: ${many(from_tape, "call")}`, `may go live: ${maybe_live}${maybe_live ? ` (${then})` : ""}`,
     seconds === null ? "" : `took ${seconds < 1 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`} when recorded`].filter(Boolean).join(" · ");
 }

@@ -1,12 +1,11 @@
 /** A re-run under way: cell by cell, and the question where a request has changed. */
 import { useState } from "preact/hooks";
 import type { Divergence, Progress, Section } from "../protocol.ts";
-import { Alert, Runs, useDoing, useLate, useName } from "../edit/widgets.tsx";
+import { Alert, useDoing, useLate, useName } from "../edit/widgets.tsx";
 import { wrongJson } from "./json.ts";
 import { Card, Code } from "./controls.tsx";
-import { words } from "../edit/labels.ts";
 import type { Work } from "../edit/store.ts";
-import { Wide } from "./wide.tsx";
+import { ChangedFields } from "./changedFields.tsx";
 
 const DOING = { running: "running", restoring: "putting values back for", proving: "proving in a fresh kernel:" } as const;
 
@@ -33,13 +32,8 @@ export function DivergenceCard({ work, divergence }: { work: Work; divergence: D
   const price = cost === null ? "cost unknown" : `about $${cost < 0.01 ? cost.toPrecision(1) : cost.toFixed(2)}`;
   const labels = { live: `Go live (${price})`, write: "Write the reply…", stale: "Keep the recorded one (stale)", skip: "Skip" };
   return <Card kind="divergence" title={`${divergence.title}: the request has changed`}>
-    <p>This request is not on the tape. Nothing was sent.</p>
-    <Wide label="Fields that differ"><table class="tape-fields-table"><thead><tr><th scope="col">field</th><th scope="col">recorded</th><th scope="col">now</th></tr></thead>
-      <tbody>{fields.map((field) => {
-        const runs = words(field.recorded, field.now);
-        return <tr key={field.path}><th scope="row"><code>{field.path}</code></th>
-          <td><Runs runs={runs.filter((run) => run.mark !== "new")} /></td><td><Runs runs={runs.filter((run) => run.mark !== "gone")} /></td></tr>;
-      })}</tbody></table></Wide>
+    <p>It is not on the tape. Nothing was sent.</p>
+    <ChangedFields fields={fields} />
     <Whole name="Whole request now" section={divergence.asked} />
     {divergence.recorded && <Whole name="Whole recorded request" section={divergence.recorded} />}
     {reply !== null && <Write work={work} start={start} value={reply} onType={write} />}

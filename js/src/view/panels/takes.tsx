@@ -1,6 +1,7 @@
 /** The recording and its takes: which one is open, what each is made from, and what to do with it. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Take } from "../protocol.ts";
+import type { Session, Take } from "../protocol.ts";
+import { many } from "../format.ts";
 import type { TakesProps, Work } from "../edit/store.ts";
 import { Alert, useDoing } from "../edit/widgets.tsx";
 import { FindCause } from "./cause.tsx";
@@ -15,7 +16,7 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
     await work.take("open", { cassette: session.cassette, take });
     onClose();
   });
-  const now = session.takes.find(({ name }) => name === session.take);
+  const [now] = useState(session.take); // what is said of it stays, when it is put aside
   return <div ref={list} role="group" aria-label="Takes">
     <ul class="tape-chain">
       <li aria-current={session.take === "" ? "true" : undefined}>
@@ -28,7 +29,7 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
       </li>)}
     </ul>
     {!session.takes.length && <p class="tape-dim">No takes yet: edit a reply, and its change becomes one.</p>}
-    {now && able.override && <TakeActions work={work} take={now.name} isDefault={session.default_take === now.name} onPlan={able.rerun ? onClose : undefined} />}
+    {now && able.override && <TakeActions work={work} take={now} isDefault={session.default_take === now} onPlan={able.rerun ? onClose : undefined} />}
     <Alert text={wrong} />
     {able.override && <FindCause work={work} cassette={session.cassette} takes={session.takes.map(({ name }) => name)} bad={session.take} />}
     {able.override && <Export work={work} />}
@@ -36,23 +37,24 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
   </div>;
 }
 
-interface ActionsProps { work: Work; take: string; isDefault: boolean; onPlan?: (() => void) | undefined; onDone?: (() => void) | undefined; cells?: readonly string[] }
+interface ActionsProps { work: Work; take: string; isDefault: boolean; onPlan?: (() => void) | undefined; onDone?: (() => void) | undefined }
 
-/** What can be done with a take; also the foot of the comparison, whose `cells` show what the take gave. */
-export function TakeActions({ work, take, isDefault, onPlan, onDone, cells = [] }: ActionsProps) {
+/** What can be done with a take; also the foot of the comparison. */
+export function TakeActions({ work, take, isDefault, onPlan, onDone }: ActionsProps) {
   const { busy, wrong, go } = useDoing();
-  /** The cassette of the take that was put aside. */
-  const [aside, put] = useState<string | null>(null);
+  /** What is there once the take was put aside. */
+  const [aside, put] = useState<Session | null>(null);
   const [asked, ask] = useState(false);
   const run = (about: "keep" | "discard" | "default" | "undo", body = take) => go(async () => {
-    const { cassette } = await work.take(about, { take: body });
-    put(about === "discard" ? cassette : null);
+    const session = await work.take(about, { take: body });
+    put(about === "discard" ? session : null);
     ask(false);
     if (about === "keep" || about === "default") onDone?.();
   });
-  if (aside !== null) {
+  if (aside) {
+    const cells = aside.cells ?? [];
     return <p class="tape-actions" role="status"><span>{take} is moved aside; the recording is as it was.{cells.length > 0 && " The cells of the notebook still show what the take gave."}</span>
-      {cells.length > 0 && <button class="tape-primary" onClick={() => void work.plan(aside, cells)}>Re-run them on the recording…</button>}
+      {cells.length > 0 && <button class="tape-primary" onClick={() => { onPlan?.(); void work.plan(aside.cassette, cells); }}>Re-run them on the recording…</button>}
       <button disabled={busy} onClick={() => run("undo")}>Undo</button>
       {onDone && <button onClick={onDone}>Close</button>}<Alert text={wrong} /></p>;
   }
@@ -81,6 +83,5 @@ export function chain(takes: readonly Take[]): { take: Take; depth: number }[] {
 }
 
 function about({ overrides, calls, stale, of }: Take): string {
-  const count = (many: number, one: string) => `${many} ${one}${many === 1 ? "" : "s"}`;
-  return [count(overrides, "change"), calls ? count(calls, "new call") : "", stale ? `${stale} stale` : "", of ? `of ${of}` : ""].filter(Boolean).join(" · ");
+  return [many(overrides, "change"), calls ? many(calls, "new call") : "", stale ? `${stale} stale` : "", of ? `of ${of}` : ""].filter(Boolean).join(" · ");
 }

@@ -1,6 +1,7 @@
 /** The call that the cell stands at: what it will get, what it asks, and where in the code it stands. */
 import { useEffect, useRef } from "preact/hooks";
 import { Conversation } from "../conversation.tsx";
+import { ChangedFields } from "../panels/changedFields.tsx";
 import { EditPane } from "../panels/pane.tsx";
 import type { StopProps } from "../edit/store.ts";
 import { useAsked, useLook } from "../hooks.ts";
@@ -63,11 +64,11 @@ function Said({ desk, stepper, call, record }: StopProps & { call: StepCall; rec
 
 function Reply({ stepper, call, turns }: { stepper: Stepper; call: StepCall; turns: readonly Turn[] }) {
   const tool = call.kind === "tool" || call.kind === "retrieval";
-  const name = tool ? "The result it will get" : "The reply it will get";
+  const name = call.would === "refuse" ? "Not on the tape" : tool ? "The result it will get" : "The reply it will get";
   return <section class="step-reply" aria-label={name}>
     <h3>{call.edited ? "✎ " : ""}{name}</h3>
     <div class={call.edited ? "step-said step-edited" : "step-said"}>
-      {turns.length ? <Conversation turns={turns} changed={call.edited} /> : call.reply ? <Text section={call.reply} label={name} /> : <p class="tape-dim">{none(call)}</p>}
+      {turns.length ? <Conversation turns={turns} changed={call.edited} /> : call.fields.length ? <ChangedFields fields={call.fields} /> : call.reply ? <Text section={call.reply} label={name} /> : <p class="tape-dim">{none(call)}</p>}
     </div>
     <div class="tape-actions">
       {stepper.can("edit") && <button class="tape-primary" data-back="edit" title="Edit reply  e" aria-keyshortcuts="e" onClick={() => stepper.open("reply")}>Edit reply</button>}
@@ -80,8 +81,8 @@ function Reply({ stepper, call, turns }: { stepper: Stepper; call: StepCall; tur
 }
 
 function none({ would }: StepCall): string {
-  if (would === "live") return "Whatever the server answers.";
-  return would === "refuse" ? "None: this request is not on the tape." : "Not shown.";
+  if (would === "live") return "What the server answers.";
+  return would === "refuse" ? "None." : "Not shown.";
 }
 
 function Request({ stepper, call, turns, open }: { stepper: Stepper; call: StepCall; turns: readonly Turn[]; open: boolean }) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import types
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, iterated
 from tape_jupyter.dataflow.static.outcomes.values import (
     ATOMS,
     NOTHING,
+    NUMBERS,
     NewObject,
     OutcomeFrame,
     OutcomeValue,
@@ -51,6 +53,7 @@ _RISKY_CALLS = bag(
 _GIVE_NOTHING = bag(
     "len str repr bool isinstance id callable int float abs round ord chr format print display divmod pow range"
 )
+_OF_NUMBERS = bag("int float")
 _NEVER = bag("setattr delattr getattr exec eval vars globals locals open super")
 _Named = dict[str | None, OutcomeValue]
 
@@ -189,6 +192,8 @@ def _call_builtin(
         reckoning.result.reads |= deps
         return OutcomeValue(deps, kind=int)
     deps = reckoning.all_of(arguments)
+    if name in _OF_NUMBERS and all(each.kind in NUMBERS for each in arguments):
+        return OutcomeValue(deps, kind=float if name == "float" else int)
     if name in _RISKY_CALLS:
         reckoning.may_raise(frame, deps)
     elif name not in _PLAIN_CALLS or (node.keywords and name != "print"):
@@ -234,14 +239,24 @@ def _call_box_method(
     frame: OutcomeFrame,
 ) -> OutcomeValue:
     inner = frozenset(r for each in arguments for r in (*each.refs, *each.inside))
+    key = arguments[0] if name == "get" and base.part and arguments else OutcomeValue()
+    if type(base.obj) in (dict, OrderedDict) and type(key.obj) in (str, int) and not key.part:
+        part = f"{base.part}[{key.obj!r}]"
+        item = paths.value_at(f"x[{key.obj!r}]", base.obj)
+        late = reckoning.find_later_dependencies(part)
+        refs = frozenset() if item is MISSING or type(item) in ATOMS else frozenset({(part, True)})
+        reckoning.result.reads |= base.deps | {part}
+        return OutcomeValue(base.deps | deps | {part}, refs=refs | inner, late=late)
     if name not in _SURE:
         reckoning.may_raise(frame, base.all, deps)
     if base.fresh is not None:
-        base.fresh.deps |= reckoning.after(frame, deps)
-        base.fresh.refs |= inner
+        base.fresh.change(reckoning.after(frame, deps), inner)
     if name in _ELEMENTS_ONLY and base.part and type(base.obj) is list:
         of_others = base.deps if name == "append" else base.all
-        reckoning.write(frame, f"{base.part}{ELEMENT}", deps | of_others)
+        if name == "append" and len(arguments) == 1:
+            write_element(reckoning, base, arguments[0], frame)
+        else:
+            reckoning.write(frame, f"{base.part}{ELEMENT}", deps | of_others)
         surely = name == "append" and not frame.control
         count = reckoning.result.appends.get(base.part, 0)
         reckoning.result.appends[base.part] = count + (1 if surely else 2)
@@ -254,6 +269,18 @@ def _call_box_method(
             return OutcomeValue(kind=type(None))
     reckoning.result.reads |= base.all
     return OutcomeValue(base.all | deps, refs=base.inside | inner)
+
+
+def write_element(
+    reckoning: Reckoning, base: OutcomeValue, new: OutcomeValue, frame: OutcomeFrame
+) -> None:
+    """A list gets one more element: of a dict that is written down there, key by key."""
+    if new.fresh is not None and new.fresh.parts:
+        around = new.deps | new.late | base.deps
+        for key, needs in new.fresh.parts.items():
+            reckoning.write(frame, f"{base.part}{ELEMENT}{key}", needs | around)
+    else:
+        reckoning.write(frame, f"{base.part}{ELEMENT}", new.all | base.deps)
 
 
 def _call_outside_code(

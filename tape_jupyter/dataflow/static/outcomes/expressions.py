@@ -91,8 +91,7 @@ def _store_part(
     else:
         key = OutcomeValue()
     if base.fresh is not None:
-        base.fresh.deps |= reckoning.after(frame, value.all, key.all)
-        base.fresh.refs |= value.inside
+        base.fresh.change(reckoning.after(frame, value.all, key.all), value.inside)
     if not base.refs:
         return
     step = _format_step(target, key)
@@ -225,7 +224,9 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
         part = f"{base.part}[{at!r}]"
         item = paths.value_at(f"x[{at!r}]", base.obj)
         if item is not MISSING:
-            refs = frozenset() if type(item) in ATOMS else frozenset({(part, True)})
+            some_row = ELEMENT in part
+            atom = type(item) in ATOMS and not some_row
+            refs = frozenset() if atom else frozenset({(part, True)})
             there = frozenset({f"{base.part}.__len__", f"{base.part}.__class__"})
             reckoning.result.reads |= there
             reckoning.may_raise(frame, base.deps, there)
@@ -235,14 +236,15 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
                 deps,
                 part,
                 refs,
-                item if refs else MISSING,
+                item if refs and not some_row else MISSING,
                 kind,
                 late=reckoning.find_later_dependencies(part),
             )
     if base.obj is not MISSING and is_users(str(type(base.obj).__module__)):
         raise Unclear
     reckoning.may_raise(frame, base.all, key.all)
-    some = Several(base.obj) if type(base.obj) in (dict, list) else MISSING
+    known = type(base.obj) in (dict, list) and ELEMENT not in base.part
+    some = Several(base.obj) if known else MISSING
     return OutcomeValue(base.all | key.all, refs=base.inside, obj=some)
 
 
@@ -279,6 +281,16 @@ def box(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeVal
     return replace(
         outcome, refs=frozenset(), fresh=NewObject(outcome.all, outcome.inside), kind=kind
     )
+
+
+def dict_outcome(reckoning: Reckoning, node: ast.Dict, frame: OutcomeFrame) -> OutcomeValue:
+    keys = [each.value for each in node.keys if isinstance(each, ast.Constant)]
+    if len({key for key in keys if type(key) is str}) < len(node.values):
+        return box(reckoning, node, frame)
+    values = [reckoning.value(each, frame) for each in node.values]
+    refs = frozenset(r for each in values for r in (*each.refs, *each.inside))
+    parts = {f"[{key!r}]": each.all for key, each in zip(keys, values, strict=True)}
+    return OutcomeValue(fresh=NewObject(frozenset().union(*parts.values()), refs, parts))
 
 
 def comparison_outcome(
@@ -344,10 +356,7 @@ def comprehension(
 ) -> OutcomeValue:
     inner = OutcomeFrame(frame.place, dict(frame.names), frame.shared, control=frame.control)
     for each in node.generators:
-        items = reckoning.value(each.iter, inner)
-        iterated(reckoning, items, inner)
-        inner.control |= items.all
-        store(reckoning, each.target, OutcomeValue(items.all, refs=items.inside), inner)
+        take_each(reckoning, each.iter, each.target, inner)
         for test in each.ifs:
             inner.control |= reckoning.value(test, inner).all
     elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
@@ -356,6 +365,40 @@ def comprehension(
     return OutcomeValue(
         deps, fresh=NewObject(deps, frozenset(r for v in values for r in (*v.refs, *v.inside)))
     )
+
+
+def take_each(
+    reckoning: Reckoning, iterable: ast.expr, target: ast.expr, frame: OutcomeFrame
+) -> None:
+    """`for target in iterable`."""
+    items = reckoning.base(iterable, frame)
+    if isinstance(target, ast.Name) and _is_table(reckoning, items):
+        count = items.deps | {f"{items.part}.__len__", f"{items.part}.__class__"}
+        reckoning.result.reads |= count
+        frame.control |= count
+        part = f"{items.part}{ELEMENT}"
+        each = OutcomeValue(count, part, frozenset({(part, True)}), items.obj[0])
+        store(reckoning, target, each, frame)
+        return
+    reckoning.result.reads |= items.all
+    iterated(reckoning, items, frame)
+    frame.control |= items.all
+    store(reckoning, target, OutcomeValue(items.all, refs=items.inside), frame)
+
+
+_ROWS = 5_000
+"""Elements that are looked at."""
+
+
+def _is_table(reckoning: Reckoning, items: OutcomeValue) -> bool:
+    """Whether it is a list of dicts with the same keys, of which this statement changes none."""
+    if type(items.obj) is not list or not items.part or items.late or not items.obj:
+        return False
+    if part_root(items.part) in reckoning.moved or len(items.obj) > _ROWS:
+        return False
+    if any(type(each) is not dict for each in items.obj):
+        return False
+    return all(each.keys() == items.obj[0].keys() for each in items.obj)
 
 
 def iterated(reckoning: Reckoning, value: OutcomeValue, frame: OutcomeFrame) -> None:
@@ -380,8 +423,8 @@ def _find_instance_dict(value: Any) -> Any:
 WAYS: dict[type, Way] = {
     ast.Constant: constant, ast.Name: name, ast.Attribute: attribute_outcome,
     ast.Subscript: subscript, ast.JoinedStr: text_outcome,
-    ast.FormattedValue: text_outcome, ast.List: box, ast.Tuple: box, ast.Set: box, ast.Dict: box, ast.BinOp: operation,
-    ast.BoolOp: joined_outcome, ast.Compare: comparison_outcome, ast.UnaryOp: unary,
+    ast.FormattedValue: text_outcome, ast.List: box, ast.Tuple: box, ast.Set: box, ast.Dict: dict_outcome,
+    ast.BinOp: operation, ast.BoolOp: joined_outcome, ast.Compare: comparison_outcome, ast.UnaryOp: unary,
     ast.IfExp: joined_outcome, ast.Slice: joined_outcome,
     ast.Await: awaited, ast.Starred: starred, ast.NamedExpr: walrus, ast.ListComp: comprehension,
     ast.SetComp: comprehension, ast.GeneratorExp: comprehension, ast.DictComp: comprehension,

@@ -6,9 +6,10 @@ import ast
 from dataclasses import replace
 
 from tape_jupyter.core.user_code import bag
-from tape_jupyter.dataflow.static.outcomes.calls import call_outcome
-from tape_jupyter.dataflow.static.outcomes.expressions import iterated, store
+from tape_jupyter.dataflow.static.outcomes.calls import call_outcome, write_element
+from tape_jupyter.dataflow.static.outcomes.expressions import store, take_each
 from tape_jupyter.dataflow.static.outcomes.values import (
+    NOTHING,
     NUMBERS,
     OutcomeFrame,
     OutcomeValue,
@@ -19,6 +20,7 @@ from tape_jupyter.dataflow.static.outcomes.values import (
     loading,
     sum_kind,
 )
+from tape_jupyter.dataflow.tracing.variables import MISSING
 
 _LOCKS = bag("lock RLock Lock Semaphore BoundedSemaphore")
 
@@ -44,6 +46,8 @@ def annotated(reckoning: Reckoning, node: ast.AnnAssign, frame: OutcomeFrame) ->
 
 def augmented(reckoning: Reckoning, node: ast.AugAssign, frame: OutcomeFrame) -> None:
     load = loading(node.target)
+    if _extends_list(reckoning, node, frame):
+        return
     old, new = reckoning.value(load, frame), reckoning.value(node.value, frame)
     if (
         old.kind is None
@@ -65,12 +69,36 @@ def augmented(reckoning: Reckoning, node: ast.AugAssign, frame: OutcomeFrame) ->
     )
 
 
+def _extends_list(reckoning: Reckoning, node: ast.AugAssign, frame: OutcomeFrame) -> bool:
+    """`messages += [{...}, {...}]` at the top of a cell, which adds to the list that is there."""
+    target, added = node.target, node.value
+    if not (frame.top and isinstance(target, ast.Name) and isinstance(added, ast.List)):
+        return False
+    now = reckoning.variables.value(target.id)
+    if not isinstance(node.op, ast.Add) or type(now) is not list or frame.control:
+        return False
+    if target.id in frame.names or any(isinstance(each, ast.Starred) for each in added.elts):
+        return False
+    base = OutcomeValue(part=target.id, refs=frozenset({(target.id, True)}), obj=now)
+    for each in added.elts:
+        write_element(reckoning, base, reckoning.value(each, frame), frame)
+        reckoning.result.appends[target.id] = reckoning.result.appends.get(target.id, 0) + 1
+    if reckoning.result.raises:
+        reckoning.write(frame, target.id, NOTHING)
+    reckoning.result.reads.add(f"{target.id}.__class__")
+    reckoning.result.grows.add(target.id)
+    return True
+
+
 def returned(reckoning: Reckoning, node: ast.Return, frame: OutcomeFrame) -> None:
     if node.value is not None:
         value = reckoning.value(node.value, frame)
     else:
         value = OutcomeValue(kind=type(None))
-    frame.returns.append(replace(value, deps=value.all | frame.control, part="", fresh=value.fresh))
+    if value.obj is not MISSING and value.refs == {(value.part, True)}:
+        frame.returns.append(replace(value, deps=value.deps | frame.control))  # `return self`
+    else:
+        frame.returns.append(replace(value, deps=value.all | frame.control, part=""))
 
 
 def branch(reckoning: Reckoning, node: ast.If, frame: OutcomeFrame) -> None:
@@ -93,10 +121,7 @@ def loop(
         if isinstance(node, ast.While):
             frame.control |= reckoning.value(node.test, frame).all
         else:
-            items = reckoning.value(node.iter, frame)
-            iterated(reckoning, items, frame)
-            frame.control |= items.all
-            store(reckoning, node.target, OutcomeValue(items.all, refs=items.inside), frame)
+            take_each(reckoning, node.iter, node.target, frame)
         reckoning.block(node.body, frame)
     if not leaves_block(node):
         frame.control = before

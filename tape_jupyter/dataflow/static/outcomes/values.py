@@ -65,6 +65,14 @@ class NewObject:
 
     deps: frozenset[str] = NOTHING
     refs: frozenset[tuple[str, bool]] = frozenset()
+    parts: Mapping[str, frozenset[str]] | None = None
+    """What each of its keys depends on, `['role']`, where it is a dict that was only written down."""
+
+    def change(self, deps: frozenset[str], refs: frozenset[tuple[str, bool]] = frozenset()) -> None:
+        """It is changed in place, one does not know where."""
+        self.deps |= deps
+        self.refs |= refs
+        self.parts = None
 
 
 @dataclass(slots=True)
@@ -80,6 +88,8 @@ class StatementOutcome:
     reads: set[str] = field(default_factory=set)
     codes: set[types.CodeType] = field(default_factory=set)
     """Code of the user that was read."""
+    grows: set[str] = field(default_factory=set)
+    """Names that it binds to the list that they had, which has more elements now."""
     appends: dict[str, int] = field(default_factory=dict)
     """By list, how often something is appended to it; more than once where nobody knows."""
 
@@ -233,7 +243,7 @@ class Reckoning:
     def change(self, frame: OutcomeFrame, value: OutcomeValue, deps: frozenset[str]) -> None:
         """A value is changed in place, one does not know how."""
         if value.fresh is not None:
-            value.fresh.deps |= self.after(frame, deps)
+            value.fresh.change(self.after(frame, deps))
         for path, _ in value.refs | (value.fresh.refs if value.fresh is not None else frozenset()):
             self.write(frame, path, deps | {path})
 

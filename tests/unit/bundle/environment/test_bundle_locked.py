@@ -1,5 +1,7 @@
 """A stranger's lock is read with no belief in it, and what is odd of it is said."""
 
+import sys
+
 import pytest
 import tomli_w
 
@@ -128,3 +130,44 @@ def test_the_python_it_is_for_is_read():
         == environment_lock.locked_python(lock())
         == ""
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "built"),
+    [
+        (["amber-1.0-cp311-cp311-win_arm64.whl", "amber-1.0-cp311-cp311-atari_9.whl"], True),
+        (["amber-1.0-cp39-cp39-atari_9.whl", "amber-1.0-py3-none-any.whl"], False),
+        (["amber-1.0-cp27-cp27m-any.whl"], True),
+        (["no wheel's name"], False),
+        ([], True),
+    ],
+)
+def test_sources_beside_wheels_for_other_machines_would_be_built_here(public, names, built):
+    host = public.rpartition("/")[0]
+    other = {
+        "name": "amber",
+        "version": "1.0",
+        "sdist": {"url": f"{host}/amber-1.0.tar.gz", "hashes": {"sha256": SHA}},
+        "wheels": [{"url": f"{host}/{each}", "hashes": {"sha256": SHA}} for each in names],
+    }
+    (amber,) = environment_lock.locked_packages(lock(other))
+    assert amber.built == built
+    assert (
+        any("has to be built" in each or "have to be built" in each for each in amber.odd) == built
+    )
+
+
+def test_wheels_of_the_locks_python_count_and_not_those_of_this_one(public):
+    host, here = public.rpartition("/")[0], "3.12" if sys.version_info[:2] != (3, 12) else "3.11"
+    name = f"amber-1.0-cp{here.replace('.', '')}-none-any.whl"
+    package = {
+        "name": "amber",
+        "version": "1.0",
+        "sdist": {"url": f"{host}/amber-1.0.tar.gz", "hashes": {"sha256": SHA}},
+        "wheels": [{"url": f"{host}/{name}", "hashes": {"sha256": SHA}}],
+    }
+    (theirs,) = environment_lock.locked_packages(
+        lock(package, **{"requires-python": f"=={here}.*"})
+    )
+    (ours,) = environment_lock.locked_packages(lock(package, **{"requires-python": ""}))
+    assert not theirs.built and ours.built

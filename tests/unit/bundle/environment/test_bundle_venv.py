@@ -235,7 +235,7 @@ def test_sources_that_would_run_by_themselves_are_refused(world, never, name):
     "inside",
     ["evil.pth", "wren-1.0.data/purelib/evil.pth", "sitecustomize.py", "wren-1.0.data/scripts/python", "wren-1.0.data/data/bin/python",
      "wren-1.0.data/data/lib/python3.11/site-packages/evil.pth", "../evil.py", "/evil.py",
-     "wren-1.0.data/data/etc/jupyter/jupyter_server_config.py"],
+     "wren-1.0.data/data/etc/jupyter/jupyter_server_config.py", "wren-1.0.data/data/etc/ipython/more/x.py"],
 )  # fmt: skip
 def test_a_wheel_that_would_is_refused_too(world, never, inside):
     bundle = world.bundle(local=[world.wren], ask_index=False)

@@ -66,6 +66,40 @@ def test_what_each_start_of_python_would_run_is_refused(world, canary, monkeypat
     assert not place.exists()
 
 
+@pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize("name", ["UV_COMPILE_BYTECODE", "UV_REQUIRE_HASHES", "UV_SYSTEM_PYTHON"])
+def test_a_setting_of_an_installers_starts_no_python_of_a_strangers(
+    world, canary, monkeypatch, name
+):
+    place, line = canary
+    monkeypatch.setenv(name, "1")
+    serve(world, ("evil.pth", line))
+    assert refusal(world).startswith("evil brings ")
+    assert not place.exists()
+
+
+@pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize(
+    "inside", ["ipython/ipython_kernel_config.py", "ipython/more/x.py", "jupyter/jupyter_config.py"]
+)
+def test_what_each_start_of_ipython_would_read_is_refused(world, canary, inside):
+    serve(world, (f"evil-1.0.data/data/etc/{inside}", canary[1]))
+    said = refusal(world)
+    assert said.startswith("evil brings ") and "is read at each start of IPython" in said
+
+
+@pytest.mark.usefixtures("installer")
+def test_what_jupyterlab_finds_its_parts_by_is_let_in(world):
+    inside = "evil-1.0.data/data/etc/jupyter/jupyter_server_config.d/evil.json"
+    serve(
+        world,
+        (inside, "{}"),
+        ("evil-1.0.data/data/share/jupyter/labextensions/e/package.json", "{}"),
+    )
+    python = install.make_bundle_environment(world.bundle("evil==1.0", local=[world.wren]))
+    assert run(python, "import evil; print('in')") == "in"
+
+
 ASKED_IN_VAIN = (
     # modules of other systems, and optional ones, that the standard library, pip or uv's questions try to import
     "msvcrt _winapi winreg nt _wmi _scproxy java keyring truststore brotli brotlicffi zstandard simplejson chardet "
@@ -196,6 +230,26 @@ def pip_wheel():
 
     place = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"))
     return place.name, place.read_bytes()
+
+
+@needs_cut
+@pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize(
+    "inside", ["evil.pth", "sitecustomize.py", "evil-1.0.data/purelib/evil.pth"]
+)
+def test_what_a_build_makes_is_looked_at_as_any_wheel(world, canary, inside):
+    place, line = canary
+    more = f"        wheel.writestr({inside!r}, {line!r})\n"
+    backend = LOOK.replace("CANARY", repr(str(place) + "-built"))
+    at = '        wheel.writestr("evil.py"'
+    assert at in backend
+    files = {"pyproject.toml": PROJECT, "backend.py": backend.replace(at, more + at)}
+    name, data = sdist_of("evil", SETUP, files)
+    world.server.files.update([(name, data), pip_wheel()])
+    with pytest.raises(BundleError, match="evil.* brings .*(was not made|nothing was installed)"):
+        install.make_bundle_environment(world.bundle("evil==1.0", "birch==2.0"), allow_build=True)
+    assert not place.exists()
+    assert not list((world.folder / "cache/environments").glob("*/")), "it was left half made"
 
 
 @pytest.mark.spread(2)

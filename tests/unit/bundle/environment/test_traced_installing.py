@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 
@@ -11,18 +10,22 @@ import pytest
 from tests.hostile.test_costly_bundles import with_lock
 from tests.hostile_bundles import CANARY, Place, state
 from tests.package_index import IndexServer, wheel_of
+from tests.system_calls import (
+    OPENED,
+    STRACE,
+    changed_paths,
+    is_for_writing,
+    last_path,
+    read_trace,
+    strace,
+)
 from tests.unit.bundle.environment.test_bundle_venv import UV
 
-STRACE = shutil.which("strace")
 pytestmark = pytest.mark.skipif(not STRACE, reason="needs strace")
-CALLS = "execve,connect,open,openat,creat,rename,renameat,renameat2,unlink,unlinkat,mkdir,mkdirat,symlink,symlinkat,link,linkat"
 EXECUTED = re.compile(r'^\d+ +execve\("([^"]*)", \[(.*?)\], \[(.*)\]\) += (-?\d+)', re.MULTILINE)
 CONNECTED = re.compile(
     r"connect\(\d+(?:<[^>]*>)?, \{sa_family=AF_INET6?, sin6?_port=htons\((\d+)\)"
 )
-OPENED = re.compile(r"^\d+ +(?:open|openat|creat)\((.*)\) += \d", re.MULTILINE)
-CHANGED = re.compile(r"^\d+ +(?:rename|unlink|mkdir|symlink|link)\w*\((.*)\) += 0$", re.MULTILINE)
-NAMED = re.compile(r'(?:<([^>]*)>, )?"([^"]*)"')
 PROGRAMS = ("/usr/bin/", "/bin/", "/usr/sbin/", "/sbin/")
 TAKEN = ("/dev/", "/proc/")
 
@@ -40,13 +43,12 @@ def traced(place, server, installer, bundle):
         "UV_CACHE_DIR": str(place.scratch / "uv"), **({"UV": UV} if installer == "uv" else {}),
     }  # fmt: skip
     command = [
-        STRACE, "-f", "-y", "-v", "-s", "100000", "-e", f"trace={CALLS}", "-o", log,
-        sys.executable, "-P", "-m", "tape_jupyter", "replay", "--yes", bundle,
+        *strace(log), sys.executable, "-P", "-m", "tape_jupyter", "replay", "--yes", bundle,
     ]  # fmt: skip
     done = subprocess.run(
         command, cwd=place.here, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
-    return done, log.read_text("utf-8", "replace")
+    return done, read_trace(log)
 
 
 def faults(place, server, trace):
@@ -63,21 +65,13 @@ def faults(place, server, trace):
         if port != server.host.partition(":")[2]:
             yield f"connects to port {port}"
     for words in OPENED.findall(trace):
-        name = last_path(place, words)
-        if re.search("O_WRONLY|O_RDWR|O_CREAT", words.rpartition('"')[2]):
-            if not name.startswith((str(place.scratch), *TAKEN)):
-                yield f"writes {name}"
-        elif name.startswith(str(place.home)) and os.path.isfile(name):
+        name = last_path(words, place.here)
+        read = not is_for_writing(words)
+        if read and name.startswith(str(place.home)) and os.path.isfile(name):
             yield f"reads {name}"
-    for words in CHANGED.findall(trace):
-        if not last_path(place, words).startswith((str(place.scratch), *TAKEN)):
-            yield f"changes {words}"
-
-
-def last_path(place, words):
-    """Of a call's arguments the path that it makes or changes."""
-    folder, name = NAMED.findall(words)[-1]
-    return os.path.normpath(os.path.join(folder or place.here, name))
+    for name in changed_paths(trace, place.here):
+        if not name.startswith((str(place.scratch), *TAKEN)):
+            yield f"writes {name}"
 
 
 @pytest.mark.parametrize("installer", ["pip", "uv"])

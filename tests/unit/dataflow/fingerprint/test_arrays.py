@@ -177,3 +177,9 @@ def test_another_label_of_a_long_index_is_a_change():
     assert digest(pd.Series(1, index=days)) != digest(pd.Series(1, index=moved))
     pairs = pd.MultiIndex.from_product([range(200), range(100)])
     assert digest(pd.Series(1, index=pairs)) != digest(pd.Series(1, index=pairs[::-1]))
+
+
+def test_tables_that_were_made_apart_have_no_object_in_common():
+    tables = [pd.DataFrame({"a": [n, n], "b": ["x", "y"]}) for n in range(20)]
+    looks = [fingerprint(each).ids for each in tables]
+    assert sum(map(len, looks)) == len(frozenset().union(*looks))

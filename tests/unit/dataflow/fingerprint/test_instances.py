@@ -3,10 +3,14 @@
 import asyncio
 import datetime
 import decimal
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
+from tape_jupyter.instrumentation.determinism import clock
+from tape_jupyter.instrumentation.patching import is_replacement
 
 
 class Loud:
@@ -109,3 +113,22 @@ def test_an_object_of_a_library_is_not_what_waits_in_its_event_loop():
         later.cancel()
 
     asyncio.run(group())
+
+
+def test_which_threads_an_executor_had_and_its_number_say_nothing_of_it():
+    def pool(tasks):
+        with ThreadPoolExecutor(2) as made:
+            [each.result() for each in [made.submit(int) for _ in range(tasks)]]
+        return made
+
+    assert fingerprint(pool(1)).digest == fingerprint(pool(5)).digest
+
+
+def test_a_clock_of_ours_is_the_one_that_it_stands_for():
+    before = fingerprint([time.monotonic]).digest
+    undo = clock.patch()
+    try:
+        during = fingerprint([time.monotonic]).digest
+        assert is_replacement(time.monotonic) and during == before
+    finally:
+        undo()

@@ -190,3 +190,13 @@ def test_folders_to_layer_over_are_none_inside_another(tmp_path):
     assert process._find_roots([str(inner), str(tmp_path), str(tmp_path / "not there")]) == [
         os.path.realpath(tmp_path)
     ]
+
+
+def test_a_module_beside_the_notebook_does_not_stand_in_for_the_standard_library(tmp_path):
+    for name in ("queue", "json", "tempfile", "enum"):
+        ran = tmp_path / f"ran-{name}"
+        (tmp_path / "work").mkdir(exist_ok=True)
+        (tmp_path / "work" / f"{name}.py").write_text(f"open({str(ran)!r}, 'w').close()\n1/0\n")
+    done = replay_job(job(tmp_path, "print('hi')", path=sys.path))
+    assert done.failed is None and done.ran[0].text == "hi\n"
+    assert not list(tmp_path.glob("ran-*"))

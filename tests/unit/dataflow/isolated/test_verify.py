@@ -104,6 +104,13 @@ def test_the_live_kernel_is_compared_not_what_was_noted_of_it():
     )
 
 
+def test_when_an_object_changed_does_not_matter_where_both_ends_are_known():
+    """A callback of the loop comes within its cell in one kernel, after it in the other."""
+    replayed = Replayed((ran(0, x=9), ran(1, y=2)), end=ended(x="1", y="2"))
+    assert verify_rerun(history(), {}, replayed).state == "differs"
+    assert verify_rerun(history(), {}, replayed, live=ended(x="1", y="2")).state == "proved"
+
+
 def test_what_cannot_be_looked_into_is_said():
     verdict = proof(ended(x="1", y="?generator 1"), ended(x="1", y="?generator 2"))
     assert verdict.state == "proved" and "may have changed: `y` (generator 1)" in verdict.text

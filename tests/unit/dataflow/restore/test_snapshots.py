@@ -188,7 +188,15 @@ def test_what_is_vast_is_not_kept():
 
 
 def test_modules_and_plain_values_hold_nothing():
-    assert remember_value([types, 1, "a", None, 2.5, (1, 2), frozenset([1])]).possible()
+    plain = [types, 1, "a", None, 2.5, (1, 2), frozenset([1]), object()]
+    assert remember_value(plain).possible()
+
+
+def test_where_only_a_whole_memento_is_wanted_nothing_is_looked_at_after_what_cannot_be_kept():
+    generator, later = (n for n in [1]), [[n] for n in range(100)]
+    assert len(remember_value([generator, later]).puts) > 100
+    brief = remember_value([generator, later], complete_only=True)
+    assert "generator" in brief.opaque[0] and len(brief.puts) < 10
 
 
 class Lease:
@@ -206,6 +214,13 @@ def test_what_does_something_when_it_goes_is_told_and_can_still_be_wound_back():
         assert memento.is_complete and memento.ends and not memento.possible()
         assert memento.bare().puts == [] and not memento.bare().possible()
     assert not remember_value([io.StringIO(), io.BytesIO(), Agent, seen, weakref.ref(awaited)]).ends
+
+
+def test_a_weak_reference_of_the_program_tells_when_what_it_refers_to_goes():
+    agent = Agent()
+    assert not remember_value([agent]).ends
+    watching = weakref.ref(agent)
+    assert remember_value([agent]).ends and watching() is agent
 
 
 def test_a_memento_tells_what_it_copied_and_what_its_value_weighs():

@@ -9,7 +9,7 @@ import os
 import pytest
 
 import flow_score
-from tape_jupyter.dataflow.tracing import ambient
+from tape_jupyter.dataflow.tracing import ambient, variables
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 
 
@@ -378,3 +378,56 @@ def test_what_a_person_writes_before_a_cell_that_never_runs_is_theirs(run, tmp_p
     for source in ("x = = 1", "tape = 1"):
         run(source)
     assert list(run.tracker.firsts.changed(str(tmp_path))) == []
+
+
+SHARED = """
+import threading, types
+a = [1]
+alias = {"a": a}
+class Cart: pass
+cart = Cart(); cart.items = [1]; view = [cart.items]
+box = types.SimpleNamespace(lock=threading.Lock()); lock = [box.lock]
+def add(): a.append(2)
+def client(): pass
+client.sent = []; one = [client]; two = [client]
+"""
+
+
+@pytest.mark.parametrize(
+    ("cell", "name"),
+    [
+        ("a.append(2)", "alias"),
+        ("a.append(2)\na = []", "alias"),
+        ("a = a.append(2)", "alias"),
+        ("add()\na = []", "alias"),
+        ("if not a: a = [0]\na.append(2)\na = []", "alias"),
+        ("for a in (): pass\na.append(2)\na = []", "alias"),
+        ("globals()['a'].append(2)\na = []", "alias"),
+        ("del alias['a'][:]\na = []", "alias"),
+        ("old = cart.items; cart.items = list(old); old.append(2); del old", "view"),
+        ("box.lock.acquire()", "lock"),
+        ("one[0].sent.append(1)", "two"),
+    ],
+)
+def test_what_holds_an_object_too_is_seen_to_change_with_it(run, cell, name):
+    run(SHARED)
+    assert name in run(cell).changed
+
+
+@pytest.mark.parametrize(
+    "cell", ["one.append(client)", "one = [client, 4]", "for one in [1]: pass", "len(one)"]
+)
+def test_what_shares_only_what_is_unchanged_is_not_looked_at(run, monkeypatch, cell):
+    run(SHARED)
+    looked = []
+    real = variables.fingerprint
+    monkeypatch.setattr(variables, "SPARE", 0)
+    run("1")
+    monkeypatch.setattr(
+        variables,
+        "fingerprint",
+        lambda value, *a, **k: looked.append(value) or real(value, *a, **k),
+    )
+    two = run.shell.user_ns["two"]
+    run(cell)
+    assert not any(each is two for each in looked)

@@ -57,6 +57,15 @@ def test_names_that_hold_the_same_object_share_it():
     assert variables.holding(variables.value("log")) == {"log", "view", "deep"}
 
 
+def test_who_holds_what_a_spare_look_found_changed_is_looked_at_with_it(monkeypatch):
+    """`view` is too dear to be looked at without a reason."""
+    monkeypatch.setattr(module, "SPARE", module.LEAST)
+    variables = space("log = []\nview = {'log': log, 'dear': [[n] for n in range(50_000)]}")
+    variables.value("log").append(1)
+    found = ({*variables.refresh(set(), 1.0).before} & {"log", "view"} for _ in range(1000))
+    assert next(filter(None, found), set()) == {"log", "view"}
+
+
 def test_what_cannot_be_changed_is_shared_by_nobody():
     variables = space("a = 'long text'; b = a; c = (a, 1); d = (a, 1); e = None; f = None")
     assert variables.sharing(["a", "c", "e"]) == set()

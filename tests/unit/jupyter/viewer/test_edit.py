@@ -40,6 +40,7 @@ class View:
             mode_typed=False,
             cassette_path=lambda name="main": paths.cassette_path(notebook, name),
             cassette_names=lambda: paths.cassette_names(notebook),
+            list_cells_of=lambda path: ["c4"] if path == files.path_of(self.path, "angry") else [],
         )
         self.viewer = Viewer(cells, lambda told: None)
         self.spans = [f"{entry.run}/{entry.id}" for entry in tape.open(path).calls]
@@ -165,7 +166,8 @@ def test_undo_discard_keep_and_default(view):
     assert (session["take"], session["takes"], session["default_take"]) == ("", [], "")
     assert "answers as recorded again" in session["notes"][-1]
     assert view.ask("undo", take="angry")["answer"]["take"] == "angry"
-    assert view.ask("discard", take="angry")["answer"]["takes"] == []
+    session = view.ask("discard", take="angry")["answer"]
+    assert session["takes"] == [] and session["cells"] == ["c4"]  # they show what is gone
     assert "no take 'gone'" in view.ask("discard", take="gone")["error"]
 
 
