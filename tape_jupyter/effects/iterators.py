@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import itertools
 import operator
+import warnings
 from collections import deque
 from collections.abc import Iterator
 from types import BuiltinFunctionType, GeneratorType
@@ -72,12 +73,22 @@ _LONG = 50
 def _reduce_iterator(iterator: Any) -> Iterator[Any]:
     """What it reads from, and its numbers."""
     try:
-        _make, args, *state = iterator.__reduce__()
+        _make, args, *state = _reduce(iterator)
     except TypeError:  # from Python 3.14 on, itertools tell nothing
         why = "this Python does not say how far it has been read"
         raise CannotFreeze(None, iterator, why) from None
     yield from args
     yield from state
+
+
+def _reduce(iterator: Any) -> tuple[Any, ...]:
+    """`__reduce__()`. Python 3.12 and 3.13 warn that itertools lose it, which may be an error here."""
+    try:
+        return tuple(iterator.__reduce__())
+    except DeprecationWarning:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return tuple(iterator.__reduce__())
 
 
 def read_position(iterator: Any) -> Any:
