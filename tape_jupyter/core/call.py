@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from tape_jupyter.core import large_body as large
+from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.websocket import Dialogue
 
 Headers = tuple[tuple[str, str], ...]

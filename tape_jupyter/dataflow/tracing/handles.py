@@ -7,10 +7,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 
 if TYPE_CHECKING:

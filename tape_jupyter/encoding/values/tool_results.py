@@ -10,9 +10,10 @@ is not installed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values.walker import At, Codec, Freezer, Thawer, need
 
 
