@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tape_jupyter.audit.environment_fields import tags
@@ -18,7 +18,6 @@ from tape_jupyter.audit.nondeterminism import chunks_of, overlapping
 from tape_jupyter.audit.run_view import AuditedCall, AuditedRun
 from tape_jupyter.cassette.match_key import parting
 from tape_jupyter.core.call import Value
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.providers.json_access import as_mapping, as_text
 
 _SHOWN = 80

@@ -7,12 +7,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-
-from tape_jupyter.core.quick_dataclass import dataclass
 
 
 def imported_modules() -> list[tuple[str, str]]:

@@ -20,13 +20,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from tape_jupyter.audit.run_view import AuditedCall, AuditedRun
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.core.plain_text import format_count
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.providers import hosts, registry
 from tape_jupyter.providers.json_access import as_mapping, as_text, maps
 from tape_jupyter.providers.metadata import is_gateway

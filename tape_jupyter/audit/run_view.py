@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -14,7 +14,6 @@ from typing import Any
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.core.progress import Tell, count_items, ignore_progress
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import hosts, http, registry
 from tape_jupyter.providers.json_access import as_mapping, as_text

@@ -11,12 +11,11 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.core.quick_dataclass import dataclass
 
 TITLE = 60
 """Characters of a title, at most."""

@@ -14,9 +14,9 @@ import json
 import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.http import json_style
 from tape_jupyter.encoding.http.json_style import Dialect
 from tape_jupyter.secrets.registry import Secrets

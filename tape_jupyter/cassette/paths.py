@@ -11,13 +11,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tape_jupyter.core.parent_process import ParentCommand, parent_command
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.errors import NotebookUnknown, TapeUsageError
 
 SUFFIX = ".tape.yaml"

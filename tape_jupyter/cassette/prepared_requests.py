@@ -8,13 +8,13 @@ still be written as it is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tape_jupyter.cassette import external_texts, records
 from tape_jupyter.cassette.match_key import MatchedRequest
 from tape_jupyter.cassette.request_refs import RequestFolder
 from tape_jupyter.core.call import FunctionCall, Request
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.secrets.registry import Secrets

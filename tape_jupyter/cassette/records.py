@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from http import HTTPStatus
@@ -29,7 +29,6 @@ from tape_jupyter.core.call import (
     Where,
     header_value,
 )
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.http import body as http_body
 from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.encoding.values import generators

@@ -20,10 +20,10 @@ import operator
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.errors import CassetteError
 
 MARK = "<from>"

@@ -5,9 +5,8 @@ out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from tape_jupyter.core.quick_dataclass import dataclass
 
 RESENT = "resend"
 """The mode of a run that answers nothing in a replay."""

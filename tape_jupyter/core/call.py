@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from tape_jupyter.core import large_body as large
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.websocket import Dialogue
 
 Headers = tuple[tuple[str, str], ...]

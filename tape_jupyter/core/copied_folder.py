@@ -10,13 +10,12 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.core.changed_paths import changed_paths
-from tape_jupyter.core.quick_dataclass import dataclass
 
 VARIABLE = "TAPE_COPY"
 """Of the kernel's environment: the copy, the folder, and what may be written there all the same, as

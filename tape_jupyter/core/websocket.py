@@ -7,9 +7,8 @@ decides.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
-
-from tape_jupyter.core.quick_dataclass import dataclass
 
 SWITCHED = 101
 """The status that answers the handshake (RFC 6455, 4.2.2)."""

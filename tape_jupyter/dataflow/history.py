@@ -19,11 +19,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
-
-from tape_jupyter.core.quick_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.static.names import StatementPlace

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.debugger.call_site import KINDS, CallSite
 from tape_jupyter.errors import TapeUsageError
 

@@ -8,10 +8,8 @@ The same program has the same places whenever it is run again, so a person can g
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
-
-from tape_jupyter.core.quick_dataclass import dataclass
 
 Would = Literal["play", "live", "refuse"]
 KINDS = ("model", "tool", "retrieval", "http")

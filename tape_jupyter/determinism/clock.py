@@ -26,12 +26,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from tape_jupyter.core.context import is_body
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.real_clock import monotonic, monotonic_ns, perf_counter_ns
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.thread_number import thread_number

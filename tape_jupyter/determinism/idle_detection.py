@@ -24,13 +24,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from time import sleep  # not the stand-in that programs get
 from types import CodeType, FrameType
 from typing import Any
-
-from tape_jupyter.core.quick_dataclass import dataclass
 
 _WAITS = (
     "/threading.py",

@@ -29,14 +29,13 @@ from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from operator import itemgetter
 from time import sleep  # not the stand-in that programs get
 from typing import Any, Protocol
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.determinism.idle_detection import MEANT_WAITS, others_time
 from tape_jupyter.determinism.scheduler import BEYOND, HOLD, NEVER

@@ -15,10 +15,8 @@ import struct
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from tape_jupyter.core.quick_dataclass import dataclass
 
 BLOCK = 624
 """Words of 32 bits that a Mersenne Twister makes at a time."""

@@ -19,12 +19,12 @@ from __future__ import annotations
 import hashlib
 import heapq
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from typing import Any
 
 from tape_jupyter.cassette.index_entries import Entry
-from tape_jupyter.core.quick_dataclass import dataclass
 
 HOLD = 0.025
 """Seconds of computing that a hand-over waits for, while recording, where a strand still acts on an

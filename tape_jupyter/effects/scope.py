@@ -13,12 +13,12 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from tape_jupyter.core.libraries import is_library_path
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.errors import CassetteError
 
 WHOLE_NAMESPACE = frozenset({"globals", "vars", "locals", "exec", "eval", "get_ipython"})

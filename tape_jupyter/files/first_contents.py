@@ -12,11 +12,11 @@ import base64
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.user_code import bag
 
 KEPT = 1 << 20

@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from tape_jupyter.cassette import external_texts, paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.first_contents import digest_file
 

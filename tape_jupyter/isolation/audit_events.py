@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 import socket
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from tape_jupyter.core import shell_commands
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.providers import hosts
 
 # raised by taps (grpc, pycurl, websockets_open) for what goes out without an event

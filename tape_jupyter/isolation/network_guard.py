@@ -30,13 +30,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from types import FrameType
 from typing import Any, Literal
 
 from tape_jupyter.core.context import ORIGIN, PARENT, SENDING
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.real_clock import monotonic
 from tape_jupyter.core.user_code import is_cell
 from tape_jupyter.errors import BlockedConnection

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,7 +22,6 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.paths import MAIN, Ladder
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.dataflow.history import History

@@ -33,11 +33,10 @@ import queue
 import secrets as entropy
 import threading
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.stubs import do_nothing
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tape_jupyter.core.call import Headers, Reply, Request, header_value
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.http.json_style import dialect, find_dialect
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.providers import http as wire

@@ -7,11 +7,11 @@ Pure, never raises, sends nothing. Read when a report is made, not while a call 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.providers import http
 from tape_jupyter.providers.json_access import as_mapping, as_text, dig
 

@@ -7,10 +7,9 @@ group `tape_jupyter.providers`, whose entries name a `Provider`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.providers.streams.events import StreamEvent
 from tape_jupyter.providers.types import ReplyView, RequestView
 

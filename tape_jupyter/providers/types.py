@@ -7,10 +7,8 @@ address add.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
-
-from tape_jupyter.core.quick_dataclass import dataclass
 
 ABSENT = "absent"
 PINNABLE = ("temperature", "top_p", "top_k", "seed", "max_tokens")

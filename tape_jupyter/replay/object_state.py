@@ -29,11 +29,11 @@ import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tape_jupyter.cassette.match_key import canonical
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.user_code import is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
 from tape_jupyter.dataflow.fingerprint.unwrapped import code_of, unwrap

@@ -12,13 +12,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.match_key import IgnorePath
 from tape_jupyter.cassette.runs import CellIdentity, Current, RecordedRun, run_of
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.replay.selection import CallOrigin, Known, Selection
 
 Mode = Literal["record", "replay", "once", "new_episodes", "live"]

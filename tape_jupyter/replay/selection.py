@@ -8,13 +8,12 @@ from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from tape_jupyter.cassette.runs import CellIdentity
 from tape_jupyter.core.call import FunctionCall, HostClass, Request
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values.registry import freeze
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.providers import hosts

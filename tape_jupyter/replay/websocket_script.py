@@ -19,10 +19,10 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tape_jupyter.cassette.match_key import IgnorePath, canonical, json_value
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.websocket import DueFrame, WebSocketFrame
 from tape_jupyter.secrets.registry import Secrets
 

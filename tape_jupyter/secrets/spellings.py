@@ -11,9 +11,9 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.secrets.needles import find_all
 
 SHORT = 8

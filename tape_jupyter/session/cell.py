@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -29,7 +29,6 @@ from tape_jupyter.core.call import (
     Value,
 )
 from tape_jupyter.core.context import Origin
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.seeded_random import Chance
 from tape_jupyter.determinism.clock import TapeClock

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -33,7 +33,6 @@ from tape_jupyter.core.call import (
 )
 from tape_jupyter.core.context import ORIGIN, PARENT, SPAN, Origin
 from tape_jupyter.core.large_body import large_bodies
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import BlockedConnection, CassetteError, UnmatchedCall
 from tape_jupyter.isolation import network_guard

@@ -21,13 +21,13 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.match_key import MatchedRequest
 from tape_jupyter.core.call import FunctionCall, Request
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values.mutations import FrozenValue
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.replay.object_state import FIELDS, STATE

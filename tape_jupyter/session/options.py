@@ -9,7 +9,7 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -17,7 +17,6 @@ from tape_jupyter.cassette.paths import check_cassette_name
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core import plugins
 from tape_jupyter.core.plain_text import did_you_mean
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.debugger.breakpoints import Breaks
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.replay.player import POLICIES

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +30,6 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison.outputs import REMARKS, Output, Remark
 from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.core.context import ORIGIN, Origin
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.unlisted_thread import run_unlisted
 from tape_jupyter.dataflow.tracing.tracker import Tracker

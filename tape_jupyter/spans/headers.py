@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,7 +18,6 @@ from urllib.parse import unquote, urlsplit
 
 from tape_jupyter.cassette.index_entries import Entry, Overridden
 from tape_jupyter.cassette.reader import Book
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers.registry import Facts, recalled
 

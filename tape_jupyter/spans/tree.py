@@ -12,12 +12,11 @@ Records may be made by hand: a parent that is not there, or a circle of parents,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tape_jupyter.cassette.index_entries import Entry, Holder, Overridden
 from tape_jupyter.cassette.runs import Current, run_of, span_of
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.spans.headers import (
     CELL,
     HTTP,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tape_jupyter.cassette.index_entries import Entry, Overridden
@@ -20,7 +20,6 @@ from tape_jupyter.cassette.takes import faults, overrides
 from tape_jupyter.cassette.takes.overrides import UNSET
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.core.plain_text import format_json
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.websocket import SWITCHED
 from tape_jupyter.encoding.http.websocket import parse_frame
 from tape_jupyter.encoding.values.registry import CannotFreeze, thaw

@@ -11,12 +11,11 @@ from __future__ import annotations
 import builtins
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tape_jupyter.cassette.records import phrase
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.http.aws_event_stream import split_frames
 from tape_jupyter.encoding.values.registry import freeze_error, thaw_error
 from tape_jupyter.encoding.values.user_classes import ModuleAbsent

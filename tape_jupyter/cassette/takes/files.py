@@ -11,13 +11,13 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 from tape_jupyter.cassette.journal import Journal
 from tape_jupyter.cassette.paths import SUFFIX, stem
 from tape_jupyter.core.atomic_write import replacing
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError, TapeUsageError
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.readable_memory import require_readable
 from tape_jupyter.dataflow.identity import identity
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import time
 import types
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.user_code import bag
 from tape_jupyter.dataflow.fingerprint.objects import visit_object
 from tape_jupyter.dataflow.fingerprint.walker import ATOMS, Vast, Walk, hasher

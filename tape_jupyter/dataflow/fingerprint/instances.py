@@ -15,11 +15,11 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.futures import FUTURES
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.readable_memory import owns_memory
 from tape_jupyter.core.user_code import MACHINERY, bag, is_class_of_users, is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays

@@ -11,12 +11,11 @@ import sys
 import types
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from tape_jupyter.core.atomic_write import replacing
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.dataflow.history import Change, Execution, History
 from tape_jupyter.dataflow.restore.snapshots import Memento, remember_value

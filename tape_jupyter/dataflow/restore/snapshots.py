@@ -32,13 +32,12 @@ import types
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tape_jupyter.core.abstract_classes import registered, set_registered
 from tape_jupyter.core.memoised import MEMOISED, read_kept, read_settable, set_kept
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.readable_memory import owns_memory, require_readable
 from tape_jupyter.core.user_code import is_class_of_users, is_environment, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped

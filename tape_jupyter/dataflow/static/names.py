@@ -12,13 +12,12 @@ import opcode
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import CodeType
 
 from IPython.core.inputtransformer2 import TransformerManager
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.user_code import bag
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.static.uses import (

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
-
-from tape_jupyter.core.quick_dataclass import dataclass
+from dataclasses import dataclass, replace
 
 _DYNAMIC = frozenset(
     {"exec", "eval", "globals", "locals", "vars", "dir", "compile", "__import__", "get_ipython"}

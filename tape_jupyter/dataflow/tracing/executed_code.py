@@ -12,11 +12,10 @@ import opcode
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.user_code import MACHINERY, is_users
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.static.display import is_plain_display

@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from tape_jupyter.core.audit_listener import Listener
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.user_code import INSTALLED, is_installed
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write

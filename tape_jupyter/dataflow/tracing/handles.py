@@ -7,11 +7,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 
 if TYPE_CHECKING:

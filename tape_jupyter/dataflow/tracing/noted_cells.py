@@ -9,10 +9,9 @@ import ast
 import threading
 import traceback
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.real_clock import epoch_ns, perf_counter
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.core.user_code import MACHINERY, root_module

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import types
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.dataflow.fingerprint.fingerprint import Print
 from tape_jupyter.dataflow.static.names import ParsedCell, Statement
 from tape_jupyter.dataflow.tracing.executed_code import ExecutedCode

@@ -12,10 +12,10 @@ import re
 import types
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.user_code import SDKS, root_module
 from tape_jupyter.dataflow.fingerprint.fingerprint import Print
 from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of

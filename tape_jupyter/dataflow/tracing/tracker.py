@@ -15,11 +15,10 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.core.collector import paused_collector
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.core.user_code import MACHINERY

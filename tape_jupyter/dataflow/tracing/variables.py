@@ -14,10 +14,9 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.core.user_code import MACHINERY, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS, Print, fingerprint
 from tape_jupyter.dataflow.identity import Bindings, identity, is_shells

@@ -18,11 +18,10 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import GetSetDescriptorType, MemberDescriptorType
 from typing import Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values.user_classes import (
     ModuleAbsent,
     class_path,

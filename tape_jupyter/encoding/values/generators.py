@@ -19,10 +19,9 @@ what it was then. They are thawed one by one as well, when they are reached.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values.walker import TYPE, At, Codec, Freezer, Thawer, need, place_text
 from tape_jupyter.errors import CassetteError
 

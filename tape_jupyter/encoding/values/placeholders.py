@@ -12,9 +12,9 @@ up.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values.walker import TYPE, At, Codec, Thawer, need, place_text
 from tape_jupyter.errors import CassetteError, UnmatchedCall
 

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
 
 from tape_jupyter.core import plugins
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values import (
     exceptions,
     generators,

@@ -10,10 +10,9 @@ is not installed.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.values.walker import At, Codec, Freezer, Thawer, need
 
 

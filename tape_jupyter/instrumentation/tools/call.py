@@ -13,14 +13,13 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FunctionType
 from typing import Any, Literal, cast
 
 from tape_jupyter import instrumentation
 from tape_jupyter.core.call import Capture, FunctionCall, Play, Value
 from tape_jupyter.core.context import CALLED_AS
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.effects.scope import Scope
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.generators import BEFORE_STEPS, is_steps

@@ -15,11 +15,11 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, ParamSpec, Self, TypeVar, cast, overload
 
 from tape_jupyter.core.context import CALLED_AS, SPAN
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.instrumentation.tools import wrappers
 from tape_jupyter.instrumentation.tools.call import (
     Kind,

@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.http.json_style import dialect, find_dialect
 from tape_jupyter.providers.json_access import as_mapping, as_text, dig, maps
 from tape_jupyter.providers.streams.diff import pair_parts, recut_parts

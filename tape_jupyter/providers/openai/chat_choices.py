@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.providers.json_access import as_mapping, as_text
 from tape_jupyter.providers.streams.events import StreamEvent, join_halves
 

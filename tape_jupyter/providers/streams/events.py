@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.encoding.http.json_style import Dialect, dialect, find_dialect
 
 _BORDER: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")

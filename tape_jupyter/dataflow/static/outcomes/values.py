@@ -14,11 +14,10 @@ import linecache
 import re
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tape_jupyter.core.quick_dataclass import dataclass
 from tape_jupyter.dataflow.history import covers
 from tape_jupyter.dataflow.tracing.variables import MISSING, Variables
 
