@@ -592,7 +592,62 @@ def test_tools_in_threads_each_do_their_part():
     same(program)
 
 
+class Noted:
+    """A descriptor that keeps something itself."""
+
+    def __init__(self):
+        self.last = None
+
+    def __set_name__(self, _, name):
+        self.name = f"_{name}"
+
+    def __get__(self, item, _=None):
+        return self if item is None else getattr(item, self.name)
+
+    def __set__(self, item, value):
+        setattr(item, self.name, value)
+        self.last = value
+
+
+def test_what_a_descriptor_of_the_programs_keeps_is_as_the_tool_left_it():
+    def program():
+        class Item:
+            price = Noted()
+
+            def __init__(self):
+                self.price = 1
+
+        item = Item()
+
+        @tape.tool
+        def change(value):
+            bodies.append(value)
+            item.price = value
+
+        change(4)
+        return item.price, Item.price.last
+
+    assert same(program) == (4, 4)
+
+
 # ---- output
+
+
+@pytest.mark.parametrize("descriptor", [1, 2])
+def test_what_a_tool_writes_to_a_descriptor_outside_of_notebooks_is_named(path, descriptor, capfd):
+    @tape.tool
+    def tell(words):
+        os.write(descriptor, words.encode())
+        return "ok"
+
+    with tape.recording(path) as recording:
+        tell("hello")
+    with tape.replaying(path) as replaying:
+        tell("hello")
+    assert capfd.readouterr()[descriptor - 1] == "hello"
+    what = "what it writes to the descriptors 1 and 2 is not recorded: only a notebook reads that"
+    assert what in recording.report.warnings[0]
+    assert f"{what}: this did not happen in this replay" in replaying.report.warnings[0]
 
 
 def test_what_is_printed_warned_and_logged_comes_in_its_order(capsys):

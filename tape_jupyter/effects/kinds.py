@@ -521,7 +521,8 @@ def functions_of(member: Any) -> Iterator[FunctionType]:
 
 
 def _is_code(value: Any) -> bool:
+    """A descriptor of a class of the user's may keep something itself, and is data."""
     return isinstance(
         value,
         (FunctionType, BuiltinFunctionType, type, ModuleType, staticmethod, classmethod, property),
-    ) or hasattr(type(value), "__get__")
+    ) or (hasattr(type(value), "__get__") and is_library_class(type(value)))

@@ -27,7 +27,7 @@ from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.tracing.running_cells import count_running_cells, running_cells
 from tape_jupyter.dataflow.tracing.tracker import Tracker
-from tape_jupyter.errors import NotebookUnknown, TapeRefusal, TapeUsageError
+from tape_jupyter.errors import NotebookUnknown, TapeError, TapeRefusal, TapeUsageError
 from tape_jupyter.jupyter.line_taker import LineTaker
 from tape_jupyter.jupyter.tracebacks import short_traceback, show_refusals_briefly
 from tape_jupyter.reports import cell_summary
@@ -213,6 +213,17 @@ class CellRunner:
         self.refusal = None
         if self._open is not None:
             self._close_cell(result)
+        if result is not None and isinstance(result.error_in_exec, Exception):
+            self._tell_missed_key(result.error_in_exec)
+
+    def _tell_missed_key(self, error: Exception) -> None:
+        """An error of ours names it itself."""
+        key = "" if isinstance(error, TapeError) else self.deck.lending.find_missed_key(error)
+        if key:
+            self._print_note(
+                f"tape: {key} was set when this notebook was recorded and is not set here, and no placeholder "
+                "stood in for it where it was read: set it (to any text, for a replay), and run that cell again"
+            )
 
     def unfit(self) -> BaseException | None:
         """Why the cell that is about to run may not: what `pre_run_cell` found, or that it was

@@ -134,6 +134,16 @@ class Lending:
         self._undo()
         self._undo, self._folder, self._cassettes = do_nothing, None, tuple
 
+    def find_missed_key(self, error: BaseException) -> str:
+        """The key that an error of a cell speaks of, which is on the tape and not set here: it was
+        read where none is lent (a copy of the environment, pydantic-settings). "" if none.
+        """
+        if not self.lends:
+            return ""
+        words = set(re.findall(r"\w+", f"{error}".upper()))
+        keys = [name for name in self._read_recorded_values() if names_a_secret(name)]
+        return next((n for n in keys if n in words and not environment.is_set(n)), "")
+
     def _is_own_placeholder(self, name: str, value: str) -> bool:
         """Whether what a program sets is a placeholder, and that variable has one of its own."""
         return (

@@ -57,7 +57,7 @@ from tape_jupyter.instrumentation.tools.output import (
 )
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
-from tape_jupyter.session.tool_settings import ToolSettings, set_again
+from tape_jupyter.session.tool_settings import ToolSettings, set_again, set_handler_again
 
 KINDS = ("output", "memory", "files")
 """What `--no-effects` leaves out."""
@@ -461,6 +461,8 @@ class RecordedEffects:
         if "memory" not in self._left_out and self._call.scope is not None:
             self._import_modules(did, self._call.scope)
             self._redo = Redo(did.get("memory", ()), self._call.scope)
+            for problem in set_handler_again(did.get("settings", {})):
+                self._report_problem(problem)
         if "output" not in self._left_out:
             self._show_events(did)
         if self._redo is not None:

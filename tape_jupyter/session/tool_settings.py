@@ -6,8 +6,10 @@ What is watched is told by dataflow/tracing/ambient.py. In a record, by part:
     cwd                relative to the notebook's folder
     path, warnings     {"splice": [head, tail], "put": [...]}: what stands between the first and the last ones
     pandas, matplotlib, numpy      the options that changed
-    logging            {"disable": 0, "levels": {"LOUD": 25}, "loggers": {"agent": [10, false, true]}}: names of
-                       levels; of each logger its level, whether it is disabled, whether it propagates
+    logging            {"disable": 0, "levels": {"LOUD": 25}, "loggers": {"agent": [10, false, true]}, "basic":
+                       ["%(message)s", null, "%"]}: names of levels; of each logger its level, whether it is
+                       disabled, whether it propagates; the handler of `logging.basicConfig()`, or of
+                       `logging.warning()`, which the root had not: formats of its lines and their dates, style
     decimal, locale, csv, time zone  as they are now
     process            numbers by the name of the setting (process_settings.py)
 """
@@ -229,7 +231,31 @@ def _write_logging(before: Any, now: Any) -> dict[str, Any]:
     }
     levels = {name: level for name, level in now[2].items() if before[2].get(name) != level}
     change |= {"loggers": loggers} if loggers else {}
+    change |= {"basic": basic} if (basic := _find_basic_format(before, now)) else {}
     return change | ({"levels": levels} if levels else {})
+
+
+def _find_basic_format(before: Any, now: Any) -> list[Any]:
+    """Formats and style of the handler that `logging.basicConfig()` gave the root, which had none."""
+    handlers = _index_by_name(now).get("root", _UNCHANGED)[3]
+    if _index_by_name(before).get("root", _UNCHANGED)[3] or len(handlers) != 1:
+        return []
+    handler = handlers[0]
+    plain = type(handler) is logging.StreamHandler and handler.stream is sys.stderr
+    formatter = handler.formatter if plain and not (handler.level or handler.filters) else None
+    if type(formatter) is not logging.Formatter:
+        return []
+    style = next((s for s, kinds in _STYLES.items() if type(formatter._style) is kinds[0]), None)  # noqa: SLF001
+    return [formatter._fmt, formatter.datefmt, style] if style else []  # noqa: SLF001
+
+
+_STYLES: Mapping[str, tuple[type, str]] = vars(logging)["_STYLES"]
+
+
+def set_handler_again(changes: Mapping[str, Any]) -> Iterator[str]:
+    """The handler that the body gave the root, before what it showed by it. Gives what was not done."""
+    basic = changes.get("logging", {}).get("basic")
+    return set_again({"logging": {"basic": basic}} if basic else {}, None)
 
 
 def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:
@@ -239,12 +265,16 @@ def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any],
     for name in sorted({*one, *other}):
         handlers = logging.getLogger(name if name != "root" else None).handlers
         is_other = one.get(name, _UNCHANGED)[3] != other.get(name, _UNCHANGED)[3]
+        is_other = is_other and not (name == "root" and _find_basic_format(before, now))
         if is_other and not is_placed(handlers):
             lost.append(f"it changed the handlers of the logger {name!r}")
     return lost
 
 
 def _put_logging(change: Mapping[str, Any]) -> None:
+    if "basic" in change and not logging.root.handlers:
+        fmt, datefmt, style = change["basic"]
+        logging.basicConfig(format=fmt, datefmt=datefmt, style=style)
     if "disable" in change:
         logging.disable(need(change["disable"], int, None))
     for name, level in change.get("levels", {}).items():

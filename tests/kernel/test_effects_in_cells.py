@@ -362,6 +362,17 @@ GIVEN_BACK = {
         "    print(each.content, about['langgraph_node'], sorted(about))",
         "",
     ),
+    "the handler that a first `logging.warning` makes": (
+        "@tape.tool\ndef warn_17(x):\n    logging.getLogger('early').error('early %s', x)\n    logging.warning('low on %s', x)",
+        "warn_17('tea')\nwarn_17('milk')",
+        "logging.error('after')\nprint(logging.root.handlers)\nlogging.root.handlers.clear()",
+    ),
+    "a handler by `logging.basicConfig`": (
+        "@tape.tool\ndef warn_18(x):\n    logging.basicConfig(level='INFO', format='{levelname}|{message}', style='{')\n"
+        "    logging.info('low on %s', x)",
+        "warn_18('tea')",
+        "logging.info('after')\nlogging.root.handlers.clear()\nlogging.root.setLevel('WARNING')",
+    ),
 }
 
 

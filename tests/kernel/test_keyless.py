@@ -240,6 +240,32 @@ def test_code_that_uses_a_key_has_a_placeholder_and_code_that_sets_it_is_told_th
     assert (ran.ok, ran.stdout.strip()) == (True, shown), ran.traceback
 
 
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "keys = dict(os.environ)\nkeys['MISTRAL_API_KEY']",
+        "from pydantic_settings import BaseSettings\nclass Keys(BaseSettings):\n    mistral_api_key: str\nKeys()",
+        "%%tape replay\nkeys['MISTRAL_API_KEY']",
+    ],
+)
+def test_a_cell_that_misses_a_recorded_key_is_told_which(shared, cell):
+    ran = shared.execute(cell)
+    told = "tape: MISTRAL_API_KEY was set when this notebook was recorded and is not set here"
+    assert not ran.ok
+    assert told in ran.stdout
+
+
+def test_an_error_that_is_about_no_key_is_the_programs_alone(shared):
+    for cell in (
+        "{}['NEVER_RECORDED_API_KEY']",
+        "1 / 0",
+        "raise KeyError('MISTRAL')",
+        "raise ValueError('the key is odd')",
+    ):
+        ran = shared.execute(cell)
+        assert (ran.ok, ran.stdout) == (False, ""), cell
+
+
 ASKS = """def _set_env(name):
     if not os.environ.get(name):
         os.environ[name] = getpass.getpass(f"{name}: ")

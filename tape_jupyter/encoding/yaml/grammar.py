@@ -36,9 +36,7 @@ CONSTANTS = {"null": None, "true": True, "false": False}
 
 # What a record may hold as it stands. C0, DEL, C1 (NEL among them), U+2028, U+2029, the byte order
 # mark, non-characters and halves of surrogate pairs are \u escapes inside quotes.
-UNWRITABLE = re.compile(
-    "[^\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
-)  # fmt: skip
+UNWRITABLE = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _WRITABLE_ASCII = bytes([0x09, 0x0A, *range(0x20, 0x7F)])
 
 
@@ -77,72 +75,69 @@ def explain(text: str, pos: int) -> str:
     """Why the line at `pos` is not one of ours, and what to write instead."""
     line = text[pos : text.find("\n", pos)][:2000]
     for flaw, reason in _FLAWS:
-        if flaw.match(line):
+        if re.match(flaw, line):
             return reason
     # it matches the empty text too
-    rest = line[_PREFIX.match(line).end() :]  # type: ignore[union-attr]
+    rest = line[re.match(_START, line).end() :]  # type: ignore[union-attr]
     return f"write this text in double quotes: {dumps(rest[:60], ensure_ascii=False)}"
 
 
 _START = rf" *+(?>(?:- )*)(?:(?:{WORD}|{QUOTED}):(?: |$))?"
-_PREFIX = re.compile(_START)
-_FLAWS = [
-    (re.compile(pattern), reason)
-    for pattern, reason in (
-        (
-            r"<{7}|={7}|>{7}|\|{7}",
-            "a merge-conflict marker: keep one of the two sides, or join both files with `tape merge`",
-        ),
-        (r" *\t", "a tab: indent with spaces, two for each level"),
-        (r" *$", "an empty line: take it out"),
-        (
-            r"---|\.\.\.",
-            "a record mark inside a record: a text with this line is indented under `key: |-`",
-        ),
-        (_START + "#", "a comment: comments are not part of a tape; take it out"),
-        (
-            r" *(?:- )*<<:",
-            'a merge key: merge keys are not part of a tape; write the keys out, or the key "<<" in quotes',
-        ),
-        (
-            _START + r"[&*]",
-            "an anchor or alias: anchors are not part of a tape; write the value out, or a text in quotes",
-        ),
-        (
-            _START + "!",
-            "a tag: tags are not part of a tape; take it out, or write a text in double quotes",
-        ),
-        (
-            _START + r"\{",
-            "a map in braces: write its keys on lines of their own; only {} stands on one line",
-        ),
-        (
-            _START + r"\[",
-            "a list in brackets holds plain numbers only: write `- item` lines instead",
-        ),
-        (_START + "'", "single quotes: write the text in double quotes"),
-        (_START + r"[|>]", "a text block begins with |, |- or |+ and nothing behind it"),
-        (_START + r"\?", "a key after `?`: write `key: value`"),
-        (
-            _START + r"[-+]?\.?(?i:nan|inf|infinity)$",
-            'NaN and infinity are not part of a tape: write them as a text, as "NaN"',
-        ),
-        (_START + r" ", "two spaces where one belongs: write `key: value`, `- item`"),
-        (_START + r"-?$", 'a list item without a value: write "", null, {} or [] behind the dash'),
-        (_START + r"-", "a dash without a space: write `- item`, or a text in double quotes"),
-        (
-            _START + '"',
-            r"a text in double quotes ends on its line, with nothing behind it; a tab in it is \t",
-        ),
-        (
-            _START + ".* $",
-            "a space at the end of the line: take it out, or write the text in double quotes",
-        ),
-        (_START + ".* #", "a comment: comments are not part of a tape; take it out"),
-        (
-            rf" *(?:- )*(?!(?:{WORD}|{QUOTED}):)[^:]*:(?: |$)",
-            "a key with other characters than letters, digits and _./@+-: write it in double quotes",
-        ),
-        (r" *" + WORD + "$", "a text alone on its line: write `key: value`, or `- item` in a list"),
-    )
-]
+# compiled when a line is explained
+_FLAWS = (
+    (
+        r"<{7}|={7}|>{7}|\|{7}",
+        "a merge-conflict marker: keep one of the two sides, or join both files with `tape merge`",
+    ),
+    (r" *\t", "a tab: indent with spaces, two for each level"),
+    (r" *$", "an empty line: take it out"),
+    (
+        r"---|\.\.\.",
+        "a record mark inside a record: a text with this line is indented under `key: |-`",
+    ),
+    (_START + "#", "a comment: comments are not part of a tape; take it out"),
+    (
+        r" *(?:- )*<<:",
+        'a merge key: merge keys are not part of a tape; write the keys out, or the key "<<" in quotes',
+    ),
+    (
+        _START + r"[&*]",
+        "an anchor or alias: anchors are not part of a tape; write the value out, or a text in quotes",
+    ),
+    (
+        _START + "!",
+        "a tag: tags are not part of a tape; take it out, or write a text in double quotes",
+    ),
+    (
+        _START + r"\{",
+        "a map in braces: write its keys on lines of their own; only {} stands on one line",
+    ),
+    (
+        _START + r"\[",
+        "a list in brackets holds plain numbers only: write `- item` lines instead",
+    ),
+    (_START + "'", "single quotes: write the text in double quotes"),
+    (_START + r"[|>]", "a text block begins with |, |- or |+ and nothing behind it"),
+    (_START + r"\?", "a key after `?`: write `key: value`"),
+    (
+        _START + r"[-+]?\.?(?i:nan|inf|infinity)$",
+        'NaN and infinity are not part of a tape: write them as a text, as "NaN"',
+    ),
+    (_START + r" ", "two spaces where one belongs: write `key: value`, `- item`"),
+    (_START + r"-?$", 'a list item without a value: write "", null, {} or [] behind the dash'),
+    (_START + r"-", "a dash without a space: write `- item`, or a text in double quotes"),
+    (
+        _START + '"',
+        r"a text in double quotes ends on its line, with nothing behind it; a tab in it is \t",
+    ),
+    (
+        _START + ".* $",
+        "a space at the end of the line: take it out, or write the text in double quotes",
+    ),
+    (_START + ".* #", "a comment: comments are not part of a tape; take it out"),
+    (
+        rf" *(?:- )*(?!(?:{WORD}|{QUOTED}):)[^:]*:(?: |$)",
+        "a key with other characters than letters, digits and _./@+-: write it in double quotes",
+    ),
+    (r" *" + WORD + "$", "a text alone on its line: write `key: value`, or `- item` in a list"),
+)

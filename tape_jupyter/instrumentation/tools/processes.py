@@ -4,7 +4,7 @@ so may its own code.
 In a notebook ipykernel reads both descriptors, each in a thread of its own, and shows what comes. A
 body that is about to write there waits until all that was written before has come (`wait_until_read`); what
 comes from then on, until it has ended and all has come again, is what it showed. Elsewhere nobody
-reads them: that a process prints there is named.
+reads them: that a process prints there is named, or the tool's own `os.write`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tape_jupyter.instrumentation.patching import swap, undoing
 _MARK = "\x16\x16"
 _BITS = str.maketrans("01", "\x17\x1d")
 """A terminal, where ipykernel echoes what it reads, shows none of these characters."""
+_STANDARD = (1, 2)
 _PATIENCE = 1.0
 """Seconds until a mark in a descriptor must have been read."""
 
@@ -45,9 +46,11 @@ _PROCESSES: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def patch() -> Callable[[], None]:
-    """Tap the starts of processes. Returns the undo."""
+    """Tap the starts of processes, and `os.write`. Returns the undo."""
     return undoing(
-        swap(subprocess.Popen, "__init__", _wrap_popen), swap(os, "system", _wrap_system)
+        swap(subprocess.Popen, "__init__", _wrap_popen),
+        swap(os, "system", _wrap_system),
+        swap(os, "write", _wrap_write),
     )
 
 
@@ -100,6 +103,24 @@ def _wrap_system(original: Callable[..., Any]) -> Callable[..., Any]:
         return int(original(command))
 
     return system_taped
+
+
+def _wrap_write(original: Callable[..., int]) -> Callable[..., int]:
+    @functools.wraps(original)
+    def write(descriptor: int, data: Any, /) -> int:
+        if descriptor in _STANDARD and (body := BODY.get()) is not None:
+            _begin_writing_itself(body)
+        return original(descriptor, data)
+
+    return write
+
+
+def _begin_writing_itself(body: Any) -> None:
+    if not any(_find_watched_streams()):
+        what = (
+            "what it writes to the descriptors 1 and 2 is not recorded: only a notebook reads that"
+        )
+        body.record_output({"lost": what})
 
 
 def _begin_printing(body: Any, *, prints: bool, prints_errors: bool) -> None:
