@@ -115,6 +115,8 @@ class LineCommands:
         parser.add_argument("--back-to", metavar="RUN", default="")
         asked = parser.parse_args(split_words(line))
         root = files.cassette_of(self._find_cassette_path(asked.name))
+        if asked.back_to and not asked.name:
+            root = prune.find_cassette_of_run(paths.cassettes_beside(root), asked.back_to)
         pruned = prune.prune_cassette(root, dry=asked.dry_run, back_to=asked.back_to)
         print_answer(pruned.text(root, dry=asked.dry_run))
 

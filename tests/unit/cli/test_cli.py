@@ -13,7 +13,7 @@ from tape_jupyter import __version__
 from tape_jupyter.cli import tape
 from tests.notebook import ROOT, clean_env, notebook
 from tests.provider import Provider
-from tests.tapes import ASK, churn
+from tests.tapes import ASK, Recorder, answered, asked, churn
 
 
 @pytest.fixture(autouse=True)
@@ -166,6 +166,21 @@ def test_prune_tells_before_it_does(tmp_path):
     assert "would drop 1 run " in run("prune", path, "--dry-run").output
     assert json.loads(run("prune", path, "--json").output)[0]["calls"] == 1
     assert "dropped 0 runs" in run("prune", path).output
+
+
+def test_prune_finds_the_cassette_that_holds_the_run_to_go_back_to(tmp_path):
+    """With several cassettes `--name` was needed: the first one refused a run of another."""
+    path = churn(tmp_path)
+    other = path.with_name("zwei.tape.yaml")
+    path.rename(other)
+    Recorder(path).run("cccc", (asked("Which?"), answered("East")))
+    first = json.loads(run("show", other, "--json").output)[0]["runs"][0]["run"]
+    book = tmp_path / "churn.ipynb"
+    done = run("prune", book, "--back-to", first)
+    assert done.exit_code == 0 and "zwei.tape.yaml" in done.output, done.output
+    nowhere = run("prune", book, "--back-to", "r-none")
+    assert nowhere.exit_code == 2
+    assert "r-none is not a run of any cassette of the notebook: " in nowhere.stderr
 
 
 def test_doctor_finds_this_environment_sound(tmp_path):
