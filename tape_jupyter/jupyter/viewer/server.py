@@ -285,13 +285,15 @@ class Viewer:
                 totals, notes = spans.totals(), list(spans.book.notes)
         except (TapeError, OSError) as error:
             notes = [str(error)]
-        path, running = self.path, self.running()
+        path = self.path
         root = files.cassette_of(path) if path is not None else None
         take = ""
         if path is not None and root is not None and path != root:
             take = files.take_name(path)
-        # the view knows this now: a cell whose end comes before the next look is told, too
+        # the view knows this now: a cell whose end comes before the next look is told, too; one
+        # that has ended by now has been looked at, and must not be said to run
         with self._lock:
+            running = self.running()
             self._last = {**self._last, "running": running and {**running, "seconds": 0}}
         return {
             "mode": self.deck.session_mode,
