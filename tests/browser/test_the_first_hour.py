@@ -205,7 +205,9 @@ def put_right(hour, model, view):
     view.get_by_role("button", name="Edit reply").click()
     text = view.get_by_role("textbox").first
     expect(text).to_be_focused()
-    text.fill(RIGHT)
+    hour.page.keyboard.press("Control+a")  # `fill` may select before the editor has drawn
+    hour.page.keyboard.insert_text(RIGHT)
+    expect(text).to_have_text(RIGHT)
     view.get_by_label("as take").fill("right-order")
     hour.look("edited", view)
     view.get_by_role("button", name="Save").click()
