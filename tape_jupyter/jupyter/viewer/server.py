@@ -290,11 +290,12 @@ class Viewer:
         take = ""
         if path is not None and root is not None and path != root:
             take = files.take_name(path)
-        # the view knows this now: a cell whose end comes before the next look is told, too; one
-        # that has ended by now has been looked at, and must not be said to run
+        # a cell that is said to run is told of when it ends, though it does so before the next look;
+        # that none runs is told as well: the bars ask, the sidebar beside them only hears
         with self._lock:
             running = self.running()
-            self._last = {**self._last, "running": running and {**running, "seconds": 0}}
+            if running is not None:
+                self._last = {**self._last, "running": {**running, "seconds": 0}}
         return {
             "mode": self.deck.session_mode,
             "typed": self.cells.mode_typed,
