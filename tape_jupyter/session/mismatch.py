@@ -297,10 +297,10 @@ def in_its_place(
         if not was_served[place]
     )
     ranked = []
-    for *likely, place in likely_first:
+    for is_elsewhere, is_past, place in likely_first:
         theirs = recorded_fields(run_calls[place]) if monotonic() < until else None
         if theirs is not None and _extract_address(theirs) == _extract_address(ours):
-            ranked.append((*likely, -likeness(ours, theirs), place))
+            ranked.append((is_elsewhere, is_past, -likeness(ours, theirs), place))
     for *_, place in sorted(ranked):
         yield run_calls[place]
 
