@@ -1,7 +1,8 @@
 import { act } from "preact/test-utils";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import * as cards from "../src/view/panels/index.tsx";
 import { mount } from "../src/view/mount.tsx";
+import { Desk } from "../src/view/store.ts";
 import { FakeDoor } from "./door.ts";
 import { detailOf, type Made, pageOf, sessionOf, STORY } from "./rows.ts";
 
@@ -223,6 +224,28 @@ test("record and replay stand in the bar, beside step; the other modes are one m
     more.dispatchEvent(new Event("change", { bubbles: true }));
   });
   expect(asked(door, "mode")).toMatchObject([{ mode: "live" }]);
+});
+
+test("the kinds stand after the search, as it is narrowed", async () => {
+  await open(new FakeDoor({ able: ABLE }, answers()));
+  expect(all(".search > *").map((each) => each.getAttribute("aria-label") ?? each.textContent.trim())).toEqual(["Search spans", "all kinds ▾", "errors"]);
+});
+
+test("a scroll draws when another row comes to the top, not at each of its steps", async () => {
+  const many = Array.from({ length: 200 }, (_, at) => ({ id: `r${at}`, name: `row ${at}` }));
+  await open(new FakeDoor({ able: ABLE }, { ...answers(), spans: () => pageOf(many) }));
+  const list = there(view().querySelector(".scroll"));
+  const drawn = vi.spyOn(Desk.prototype, "visible", "get");
+  const scroll = (to: number): Promise<void> => does(() => {
+    list.scrollTop = to;
+    list.dispatchEvent(new Event("scroll"));
+  });
+  for (const to of [3, 9, 23]) await scroll(to);
+  expect(drawn).not.toHaveBeenCalled();
+  await scroll(24 * 100);
+  expect(drawn).toHaveBeenCalled();
+  drawn.mockRestore();
+  expect(rows()).toContain("row 100");
 });
 
 test("tabs hold what there is of a span: arrows turn them", async () => {

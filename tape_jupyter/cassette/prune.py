@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -75,6 +75,21 @@ def superseded_runs(records: Iterable[Record]) -> tuple[str, ...]:
         kept |= more
         waiting += more
     return tuple(run for run in known if run not in kept)
+
+
+def find_cassette_of_run(cassettes: Sequence[Path], run: str) -> Path:
+    """Which of a notebook's cassettes holds a run. Raises TapeUsageError where none does."""
+    for path in cassettes if len(cassettes) > 1 else ():
+        with suppress(CassetteError):
+            if any(owner(record) == run for record in Cassette.open(path, check="marks").runs):
+                return path
+    if len(cassettes) == 1:
+        return cassettes[0]  # which then says what there is
+    have = ", ".join(path.name for path in cassettes)
+    raise TapeUsageError(
+        f"{run[:80]} is not a run of any cassette of the notebook: {have} (tape show lists their "
+        "runs). Nothing was dropped"
+    )
 
 
 def _find_runs_after(path: Path, records: Sequence[Record], run: str, fixed: set[str]) -> set[str]:

@@ -57,8 +57,8 @@ class OneLineError(click.UsageError):
 
     def show(self, file: IO[Any] | None = None) -> None:
         usage = " ".join(self.ctx.get_usage().split()) if self.ctx else "Usage: tape COMMAND"
-        message = self.format_message()
-        if message[-1:] not in (".", "?", ")"):
+        message = " ".join(self.format_message().split())
+        if message[-1:] not in (".", "?"):
             message += "."
         click.echo(f"tape: {message} {usage} (more: --help)", file=file, err=file is None)
 
@@ -176,6 +176,7 @@ def record(
     nothing then (what they showed is kept in NB.before.ipynb). A cell that says %%tape replay
     replays.
     """
+    from tape_jupyter.cassette import paths
     from tape_jupyter.headless import run as headless_run
 
     notes: list[str] = []
@@ -199,7 +200,11 @@ def record(
             click.echo(
                 f"{notebook} was saved by somebody else meanwhile; the outputs are in {written}"
             )
-        click.echo(_format_closing(runs, f"recorded, outputs in {written}", notes))
+        if paths.cassette_names(notebook):
+            well = f"recorded, outputs in {written}"
+        else:
+            well = f"ran, outputs in {written}; no call was made, so there is no recording"
+        click.echo(_format_closing(runs, well, notes))
     return _compute_exit_code(runs)
 
 
@@ -528,6 +533,10 @@ def _format_closing(runs: list[CellRun], well: str, notes: list[str]) -> str:
     """
     from tape_jupyter.headless import run as headless_run
 
+    if not runs:
+        return "\n".join(
+            ["it has no code cells: nothing was run", *(f"! {note}" for note in notes)]
+        )
     counts = {status: sum(run.status == status for run in runs) for status in MARKS}
     bad = ", ".join(
         f"{count} {status}"

@@ -168,6 +168,8 @@ def prune(where: Path, name: str | None, *, dry_run: bool, back_to: str, as_json
 
     with StepProgress(quiet=as_json) as steps:
         cassettes = listing.list_cassettes(where, name)
+        if back_to:
+            cassettes = [prune.find_cassette_of_run(cassettes, back_to)]
         done = [
             (
                 path,

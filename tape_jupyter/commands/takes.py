@@ -45,7 +45,10 @@ def takes_text(cassette: Path) -> str:
     """The takes of a cassette, a line each."""
     rows = list_takes(cassette)
     if not rows:
-        return f"{cassette.name} has no takes; %%tape replay --live X makes one, and so does cassette.override(...)"
+        return (
+            f"{cassette.name} has no takes yet: a changed reply makes one (%tape override, or "
+            "Edit reply in the viewer)"
+        )
     return "\n".join(_format_line(row) for row in rows)
 
 

@@ -24,6 +24,8 @@ def parse_notebook(text: str) -> NotebookNode:
             lines = ["it does not begin with { as notebooks do"]
         elif not text.strip():
             lines = ["the file is empty"]
+        elif '"cells"' not in text and text.lstrip().startswith("{"):
+            lines = ["it has no cells: another program wrote it, or a part is missing"]
         elif "Unsupported nbformat version" in lines[0]:
             lines = [f"{lines[0]}; pip install --upgrade nbformat may know it"]
         raise ValueError(f"not a notebook that can be read: {lines[0]}") from error

@@ -54,6 +54,8 @@ class LineCommands:
                 f"%tape {word} is typed in a terminal: tape {word} (in a cell: !tape {word}); "
                 f"tape {word} --help says how"
             )
+        if word in LINE_MODES:
+            raise TapeUsageError(f"%tape {word} is of one cell: %%tape {word}, on its first line")
         if word not in self.words:
             known = (*SESSION_MODES, *self.words)
             raise TapeUsageError(
@@ -115,6 +117,10 @@ class LineCommands:
         parser.add_argument("--back-to", metavar="RUN", default="")
         asked = parser.parse_args(split_words(line))
         root = files.cassette_of(self._find_cassette_path(asked.name))
+        if asked.back_to and not asked.name:
+            root = prune.find_cassette_of_run(paths.cassettes_beside(root), asked.back_to)
+        if not root.exists():
+            raise self._lacks(root)
         pruned = prune.prune_cassette(root, dry=asked.dry_run, back_to=asked.back_to)
         print_answer(pruned.text(root, dry=asked.dry_run))
 
@@ -169,6 +175,10 @@ class LineCommands:
             raise BundleError(verdict.problems[0], place=verdict.place)
 
     def _compare_takes(self, line: str) -> None:
+        if len(split_words(line)) != 2:
+            raise TapeUsageError(
+                "%tape diff: name the two: %tape diff A B (main and a take, for example; %tape takes lists them)"
+            )
         self._act_on_takes(f"diff {line}")
 
     def _set_options(self, line: str) -> None:
@@ -198,10 +208,16 @@ class LineCommands:
     def _open_cassette(self, name: str) -> Cassette:
         path = self._find_cassette_path(name)
         if not path.exists():
-            raise CassetteError(
-                f"there is no such cassette; there are: {known_names(self.cells)}", path=str(path)
-            )
+            raise self._lacks(path)
         return Cassette.open(path)
+
+    def _lacks(self, path: Path) -> CassetteError:
+        """There is no such cassette: what there is, or how there comes to be one."""
+        if not cassette_names_here(self.cells):
+            why = "nothing is recorded yet: put %%tape record on top of a cell, and run it"
+        else:
+            why = f"there is no such cassette; there are: {known_names(self.cells)}"
+        return CassetteError(why, path=str(path))
 
     def _find_cassette_path(self, name: str) -> Path:
         """The named cassette; without a name the last one used, else the notebook's main one."""

@@ -56,11 +56,17 @@ class TapeMagics(Magics):
         else:
             with_short_errors(self._refuse_line, line)
 
+    @line_magic("%tape")  # type: ignore[arg-type]  # the same
+    @no_var_expand
+    def below(self, line: str) -> None:
+        """`%%tape` below a comment or code, which IPython takes for a line magic of that name."""
+        with_short_errors(self._refuse_line, line)
+
     def _refuse_line(self, line: str) -> None:
         parse_line(line)
         raise TapeUsageError(
-            "%%tape tapes the cell that you run, so it stands on that cell's first line: not below another %% magic, "
-            "and not inside a cell that another cell runs (%run, run_cell)"
+            "%%tape tapes the cell that you run, so it stands on that cell's first line: not below a comment, code or "
+            "another %% magic, and not inside a cell that another cell runs (%run, run_cell)"
         )
 
     def _answer_line(self, line: str) -> Any:
@@ -146,7 +152,8 @@ def _unload_extension(shell: InteractiveShell) -> None:
     cell_watch.forget_watch(cells)
     del shell.magics_manager.registry["TapeMagics"]
     for kind in ("line", "cell"):
-        shell.magics_manager.magics[kind].pop("tape", None)
+        for name in ("tape", "%tape"):
+            shell.magics_manager.magics[kind].pop(name, None)
 
 
 def _load_steps(cells: CellRunner) -> StepHooks:

@@ -274,8 +274,8 @@ def in_its_place(
     cell: TapedCell, ours: Mapping[str, Any], lineage: str, until: float
 ) -> Iterator[Entry]:
     """Recorded calls of the same cell to the same address or tool that were not served in this
-    execution: those of the same task or thread first, of those the most alike, of these the
-    earliest.
+    execution: those of the same task or thread first, of those the ones that it has not gone past
+    (a later call of theirs was served), of those the most alike, of these the earliest.
     """
     if monotonic() > until:
         return
@@ -284,14 +284,23 @@ def in_its_place(
         cell.execution.served,
     )
     calls = cell.cassette.calls if cell.cassette is not None else []
-    run_calls = [
-        entry for entry in calls if entry.run in runs and (entry.run, entry.id) not in served
-    ]
+    run_calls = [entry for entry in calls if entry.run in runs]
+    was_served = [(entry.run, entry.id) in served for entry in run_calls]
+    reached = {
+        (entry.run, entry.lineage): place
+        for place, entry in enumerate(run_calls)
+        if was_served[place]
+    }
+    likely_first = sorted(
+        (entry.lineage != lineage, place < reached.get((entry.run, entry.lineage), 0), place)
+        for place, entry in enumerate(run_calls)
+        if not was_served[place]
+    )
     ranked = []
-    for place, entry in enumerate(run_calls):
-        theirs = recorded_fields(entry) if monotonic() < until else None
+    for is_elsewhere, is_past, place in likely_first:
+        theirs = recorded_fields(run_calls[place]) if monotonic() < until else None
         if theirs is not None and _extract_address(theirs) == _extract_address(ours):
-            ranked.append((entry.lineage != lineage, -likeness(ours, theirs), place))
+            ranked.append((is_elsewhere, is_past, -likeness(ours, theirs), place))
     for *_, place in sorted(ranked):
         yield run_calls[place]
 

@@ -178,6 +178,7 @@ def replayed(hour, model):
     assert len(model.requests) == asked
     for number in (2, 3):
         expect(hour.notebook.cell(number).locator(".tape-output")).to_contain_text("replayed")
+    expect(hour.page.locator(".tape-sidebar .live")).to_have_count(0)
     hour.look("replayed", hour.page.locator(".tape-sidebar"))
 
 
@@ -205,7 +206,9 @@ def put_right(hour, model, view):
     view.get_by_role("button", name="Edit reply").click()
     text = view.get_by_role("textbox").first
     expect(text).to_be_focused()
-    text.fill(RIGHT)
+    hour.page.keyboard.press("Control+a")  # `fill` may select before the editor has drawn
+    hour.page.keyboard.insert_text(RIGHT)
+    expect(view.get_by_role("button", name="Save")).to_be_enabled()
     view.get_by_label("as take").fill("right-order")
     hour.look("edited", view)
     view.get_by_role("button", name="Save").click()

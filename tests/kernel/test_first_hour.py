@@ -85,6 +85,8 @@ def test_the_seed_of_hashes_is_named_where_only_an_order_differs(tmp_path, provi
         assert kernel.execute(set_up).ok
         typo = kernel.execute("%%tape replay\nask('once')", "a")
         assert typo.ename == "UnmatchedCall" and "PYTHONHASHSEED" not in typo.summary
+        told = typo.traceback + typo.summary
+        assert told.count("Nothing was sent") == 1 and "1 refused" in typo.summary, told
         moved = kernel.execute(f"%%tape replay\n{plain}; {mixed}", "a")
         assert moved.ename == "UnmatchedCall" and "PYTHONHASHSEED=0" in moved.summary
 

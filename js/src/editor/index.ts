@@ -100,7 +100,10 @@ export const openEditor: OpenEditor = (place, options): EditorHandle => {
       if (text === view.state.doc.toString()) return;
       view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, annotations: fromOutside.of(true) });
     },
-    focus: () => view.focus(),
+    focus: (anchor, head) => {
+      view.dispatch({ selection: { anchor, head } });
+      view.focus();
+    },
     close: () => view.destroy(),
   };
 };

@@ -14,6 +14,7 @@ export interface EditorOptions {
 export interface EditorHandle {
   /** Replaces the text without telling `changed`. */
   set: (text: string) => void;
-  focus: () => void;
+  /** With what was chosen in the field that it replaces. */
+  focus: (from: number, to: number) => void;
   close: () => void;
 }

@@ -14,7 +14,8 @@ const SPARE = 4;
 export function Tree({ desk, look }: { desk: Desk; look: Look }) {
   const box = useRef<HTMLDivElement>(null);
   const { width, height } = useSize(box, { width: 800, height: 500 });
-  const [top, setTop] = useState(0);
+  // A scroll draws when another row comes to the top, not at each of its events.
+  const [above, setAbove] = useState(0);
   const { spans, visible: rows, timeline } = desk;
   const at = Math.min(place(rows, Math.max(0, spans.row(look.active))), rows.length - 1);
   const active = rows[at] ?? -1;
@@ -29,15 +30,15 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
     box.current?.querySelector<HTMLElement>('[tabindex="0"]')?.focus({ preventScroll: true });
   });
 
-  const first = Math.min(Math.floor(top / ROW), Math.max(0, rows.length - 1));
+  const first = Math.min(above, Math.max(0, rows.length - 1));
   const from = Math.max(0, first - SPARE);
-  const to = Math.min(rows.length, Math.ceil((top + height) / ROW) + SPARE);
+  const end = Math.min(rows.length, above + Math.ceil(height / ROW) + 1);
+  const to = Math.min(rows.length, end + SPARE);
   const places = Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index);
   if (at >= 0 && at < from) places.unshift(at);
   if (at >= to) places.push(at);
   const slots = Math.ceil(height / ROW) + 2 * SPARE + 1;
-  const last = Math.min(rows.length, Math.ceil((top + height) / ROW)) - 1;
-  const shown = windowOf(look, timeline, spans, rows, first, last);
+  const shown = windowOf(look, timeline, spans, rows, first, end - 1);
   const drawn: Drawn = { spans, rows: look.rows, folded: look.folded, keep: desk.keep, active, open: look.open, stops: look.stops, timeline, shown };
 
   const go = (to: number): void => {
@@ -101,7 +102,7 @@ export function Tree({ desk, look }: { desk: Desk; look: Look }) {
       <div class="head-lane"><Axis desk={desk} timeline={timeline} shown={shown} width={width * 0.4} /><Zooms desk={desk} timeline={timeline} shown={shown} /></div>
     </div>
     <div class="scroll" ref={box} role="tree" aria-label={`Spans${desk.title ? ` of ${desk.title}` : ""}`} onKeyDown={onKey} onClick={onClick} onWheel={onWheel}
-      onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+      onScroll={(event) => setAbove(Math.floor(event.currentTarget.scrollTop / ROW))}>
       {stuck >= 0 && <div class="stuck" role="none"><Row row={stuck} at={0} by={drawn} stuck /></div>}
       <div role="none" class="rows" style={`height:${rows.length * ROW}px`}>
         <Cuts timeline={timeline} shown={shown} />

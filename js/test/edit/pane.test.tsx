@@ -288,6 +288,17 @@ test("the editor, once loaded, holds what was typed meanwhile, and marks against
   expect(room.button("Save").disabled).toBe(true);
 });
 
+test("what was chosen in the field is chosen in the editor that takes its place: the next letter replaces it", async () => {
+  let load: (open: OpenEditor) => void = () => undefined;
+  const room = await opened(new Room({}, () => new Promise((resolve) => (load = resolve))));
+  const field = room.field("tool 1: arguments");
+  field.focus();
+  field.setSelectionRange(1, 8);
+  const chosen: number[][] = [];
+  await room.do(() => load(() => ({ set: () => undefined, focus: (from, to) => void chosen.push([from, to]), close: () => undefined })));
+  expect(chosen).toEqual([[1, 8]]);
+});
+
 test("a span that cannot be edited says why", async () => {
   const room = await opened(new Room({ edit: () => new Error("this call is in another take") }));
   expect(room.all('[role="alert"]')[0]?.textContent).toContain("another take");

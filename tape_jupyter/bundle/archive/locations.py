@@ -143,11 +143,11 @@ def _find_bundle(path: Path) -> Path:
 def _require_one(candidates: list[str], place: str) -> str:
     if len(candidates) != 1:
         there = (
-            f"it has {len(candidates)}: {', '.join(sorted(candidates)[:5])}. Name one"
+            f"it has {len(candidates)} bundles: {', '.join(sorted(candidates)[:5])}. Name one"
             if candidates
-            else "there is none in it"
+            else "there is no bundle in it (*.tape.zip); name a notebook (.ipynb) or a bundle"
         )
-        raise BundleError(f"it is not a bundle, and no folder of one: {there}", place=place)
+        raise BundleError(there, place=place)
     return candidates[0]
 
 

@@ -285,14 +285,17 @@ class Viewer:
                 totals, notes = spans.totals(), list(spans.book.notes)
         except (TapeError, OSError) as error:
             notes = [str(error)]
-        path, running = self.path, self.running()
+        path = self.path
         root = files.cassette_of(path) if path is not None else None
         take = ""
         if path is not None and root is not None and path != root:
             take = files.take_name(path)
-        # the view knows this now: a cell whose end comes before the next look is told, too
+        # a cell that is said to run is told of when it ends, though it does so before the next look;
+        # that none runs is told as well: the bars ask, the sidebar beside them only hears
         with self._lock:
-            self._last = {**self._last, "running": running and {**running, "seconds": 0}}
+            running = self.running()
+            if running is not None:
+                self._last = {**self._last, "running": {**running, "seconds": 0}}
         return {
             "mode": self.deck.session_mode,
             "typed": self.cells.mode_typed,

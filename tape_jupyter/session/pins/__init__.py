@@ -126,7 +126,8 @@ def _note_no_recording(cell: TapedCell) -> None:
     """
     if cell.execution.played or cell.findings.refusals:
         cell.findings.notes.append(
-            "the cassette has no recording of this cell: its clock and random numbers are not replayed, its calls are"
+            "the cassette has no recording of this cell: its calls are looked for among those of other cells, "
+            "its clock and random numbers are not replayed"
         )
 
 

@@ -13,7 +13,7 @@ from tape_jupyter import __version__
 from tape_jupyter.cli import tape
 from tests.notebook import ROOT, clean_env, notebook
 from tests.provider import Provider
-from tests.tapes import ASK, churn
+from tests.tapes import ASK, Recorder, answered, asked, churn
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +88,13 @@ def test_words_that_make_no_sense_are_code_2_and_one_line(words):
     assert "Usage: tape" in done.stderr
 
 
+@pytest.mark.parametrize("words", [["completion"], ["rerun", "a.ipynb", "mine"]])
+def test_what_is_typed_wrong_stands_before_the_usage_in_one_line(words):
+    done = run(*words)
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1 and "\t" not in done.stderr
+    assert ". Usage: tape " in done.stderr, done.stderr
+
+
 def test_tape_alone_shows_its_help():
     assert "Commands:" in run().output
 
@@ -97,6 +104,7 @@ def test_tape_alone_shows_its_help():
     [
         ("", "the file is empty"),
         ("[]", "it does not begin with {"),
+        ('{"paragraphs": [], "name": "zeppelin"}', "it has no cells: another program wrote it"),
         (
             '{"nbformat": 9, "nbformat_minor": 0, "metadata": {}, "cells": []}',
             "pip install --upgrade nbformat",
@@ -123,6 +131,16 @@ def test_a_file_that_is_not_there_is_code_2_and_one_line(tmp_path, command):
     done = run(command, tmp_path / "none.ipynb")
     assert done.exit_code == 2 and done.stderr.startswith("tape: ") and done.stderr.count("\n") == 1
     assert done.stdout == ""
+
+
+def test_a_notebook_without_calls_is_not_said_to_be_recorded(tmp_path):
+    done = run("record", notebook(tmp_path / "n.ipynb", "1"))
+    assert done.exit_code == 0 and "1 of 1 cell ran, outputs in " in done.stdout, done.output
+    assert "no call was made, so there is no recording" in done.stdout
+    assert (
+        "it has no code cells: nothing was run"
+        in run("record", notebook(tmp_path / "e.ipynb")).stdout
+    )
 
 
 def test_replay_of_a_notebook_that_was_never_recorded_says_how_to(tmp_path):
@@ -166,6 +184,21 @@ def test_prune_tells_before_it_does(tmp_path):
     assert "would drop 1 run " in run("prune", path, "--dry-run").output
     assert json.loads(run("prune", path, "--json").output)[0]["calls"] == 1
     assert "dropped 0 runs" in run("prune", path).output
+
+
+def test_prune_finds_the_cassette_that_holds_the_run_to_go_back_to(tmp_path):
+    """With several cassettes `--name` was needed: the first one refused a run of another."""
+    path = churn(tmp_path)
+    other = path.with_name("zwei.tape.yaml")
+    path.rename(other)
+    Recorder(path).run("cccc", (asked("Which?"), answered("East")))
+    first = json.loads(run("show", other, "--json").output)[0]["runs"][0]["run"]
+    book = tmp_path / "churn.ipynb"
+    done = run("prune", book, "--back-to", first)
+    assert done.exit_code == 0 and "zwei.tape.yaml" in done.output, done.output
+    nowhere = run("prune", book, "--back-to", "r-none")
+    assert nowhere.exit_code == 2
+    assert "r-none is not a run of any cassette of the notebook: " in nowhere.stderr
 
 
 def test_doctor_finds_this_environment_sound(tmp_path):

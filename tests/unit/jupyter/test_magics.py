@@ -96,6 +96,34 @@ def test_asking_for_a_cassette_that_is_not_there_lists_the_others(shell, word, t
         shell.run_line_magic("tape", f"{word} missing")
 
 
+@pytest.mark.parametrize("line", ["calls", "show", "gaps", "frame", "prune", "prune --back-to r-1"])
+def test_where_nothing_is_recorded_yet_the_way_to_record_is_told(shell, line):
+    with pytest.raises(CassetteError, match="nothing is recorded yet: put %%tape record on top"):
+        shell.run_line_magic("tape", line)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("step", "%%tape step, on its first line"),
+        ("diff", "name the two: %tape diff A B"),
+        ("diff main", "name the two: %tape diff A B"),
+        ("view nope", "no cassette nope; record a cell with %%tape record"),
+    ],
+)
+def test_what_a_newcomer_types_wrong_is_answered_with_what_to_type(shell, line, said):
+    with pytest.raises(TapeUsageError) as caught:
+        shell.run_line_magic("tape", line)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("above", ["# a comment", "x = 1"])
+def test_the_line_that_tapes_is_said_to_be_the_first_of_its_cell(shell, above, capsys):
+    ran = shell.run_cell(f"{above}\n%%tape record\ny = 1")
+    assert "stands on that cell's first line: not below a comment" in str(ran.error_in_exec)
+    assert "not found" not in capsys.readouterr().out and "y" not in shell.user_ns
+
+
 def test_an_empty_cassette_is_fine_to_ask(shell, tmp_path, capsys):
     (tmp_path / "churn.tapes").mkdir()
     (tmp_path / "churn.tapes" / "main.tape.yaml").touch()

@@ -1,12 +1,14 @@
 """A call of a replay that the tape does not hold: stop, live or stale; the base is never written, the take replays."""
 
 import hashlib
+import itertools
 
 import httpx
 import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import TapeUsageError, UnmatchedCall
+from tape_jupyter.session import mismatch
 from tests.taped_cells import ask
 from tests.tool_runs import Witness
 
@@ -93,6 +95,41 @@ def test_what_was_said_stands_before_the_ids_that_a_provider_made_up(provider, p
         "messages[1].content[0].id",
         "messages[2].content[0].tool_use_id",
     ]
+
+
+def test_a_changed_request_is_compared_with_one_that_the_cell_has_not_gone_past(
+    provider, path, monkeypatch
+):
+    """An agent's second request was shown beside the first one, which had gone live: most of it as absent.
+
+    The machine is slow here: there is time to look at one recorded call.
+    """
+
+    def asked(*said):
+        roles = ("user", "assistant")
+        messages = [{"role": roles[at % 2], "content": text} for at, text in enumerate(said)]
+        body = {"model": "claude-sonnet-5", "max_tokens": 9, "messages": messages}
+        httpx.post(f"{provider.url}/v1/messages", json=body)
+
+    def agent(order, *, whole=True):
+        asked("find", f"it is {order}", "go on")
+        lookup("r_1")
+        if whole:
+            asked(
+                "find", f"it is {order}", "go on", f"{order} was found at {order}", f"is {order}?"
+            )
+
+    with tape.recording(path):
+        agent("globex")
+    with tape.replaying(path, take="live", on_divergence="live"):
+        agent("acme", whole=False)
+    block = tape.replaying(path, take="live")
+    with pytest.raises(UnmatchedCall), block:
+        monkeypatch.setattr(mismatch, "monotonic", itertools.count(0, 0.1).__next__)
+        agent("acme")
+    (divergence,) = block.report.divergences
+    assert divergence.nearest is not None and divergence.nearest.id == tape.open(path).calls[2].id
+    assert "(absent)" not in str(divergence.fields)
 
 
 def test_live_goes_out_into_a_take_that_replays_afterwards(provider, path, recorded):

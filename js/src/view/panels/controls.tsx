@@ -105,14 +105,15 @@ export function Code({ work, value, recorded, json, label, invalid, onChange }: 
     work.editor().then((open) => {
       const node = place.current;
       if (gone || !node) return;
-      const focused = node.contains((node.getRootNode() as Root).activeElement);
+      const field = (node.getRootNode() as Root).activeElement as HTMLTextAreaElement | null;
+      const chosen = field && node.contains(field) && [field.selectionStart, field.selectionEnd] as const;
       const changed = (text: string) => {
         known.current = text;
         latest.current.onChange(text);
       };
       set("open");
       handle.current = open(node, { text: latest.current.value, recorded, json, label, changed });
-      if (focused) handle.current.focus();
+      if (chosen) handle.current.focus(...chosen);
     }).catch(() => gone || set("plain"));
     return () => {
       gone = true;

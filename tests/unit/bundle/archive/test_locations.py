@@ -68,13 +68,15 @@ def test_a_folder_of_one_bundle_is_that_bundle_and_one_of_several_asks_which(tmp
         assert it.digest == made().digest
     written(tmp_path, name="other.tape.zip")
     with (
-        pytest.raises(BundleError, match="it has 2: churn.tape.zip, other.tape.zip. Name one"),
+        pytest.raises(
+            BundleError, match="it has 2 bundles: churn.tape.zip, other.tape.zip. Name one"
+        ),
         bundle.opened(tmp_path),
     ):
         pass
     (tmp_path / "none").mkdir()
     with (
-        pytest.raises(BundleError, match="it is not a bundle, and no folder of one"),
+        pytest.raises(BundleError, match="there is no bundle in it"),
         bundle.opened(tmp_path / "none"),
     ):
         pass

@@ -215,6 +215,46 @@ def test_a_cell_that_has_not_asked_yet_is_said_to_run(view, cells, tmp_path):
     view.until(lambda told: told["about"] == "changed" and told["running"] is None)
 
 
+def test_a_cell_that_ends_while_the_session_is_read_is_not_said_to_run(
+    view, cells, tmp_path, monkeypatch
+):
+    """It counted on for ever in the sidebar: its end was looked at before the answer went out."""
+    reading, ended, path = threading.Event(), threading.Event(), paths.cassette_path(tmp_path / "n")
+    root_of = viewer.files.cassette_of
+
+    def slow(given):
+        reading.set()
+        assert ended.wait(30)
+        return root_of(given)
+
+    with taped(cells.deck, "record", path):
+        view.until(lambda told: told["about"] == "changed" and told["running"] is not None)
+        monkeypatch.setattr(viewer.files, "cassette_of", slow)
+        asking = threading.Thread(target=view.ask, args=["session"])
+        asking.start()
+        assert reading.wait(30)
+        monkeypatch.setattr(viewer.files, "cassette_of", root_of)
+    view.until(lambda told: told["about"] == "changed" and told["running"] is None)
+    ended.set()
+    asking.join()
+    assert view.heard[-1]["type"] == "answer" and view.heard[-1]["answer"]["running"] is None
+
+
+def test_the_end_of_a_cell_is_told_though_somebody_asked_before_it_was(
+    view, cells, tmp_path, monkeypatch
+):
+    """The bars ask on the line that the sidebar hears on: their answer is not its own."""
+    with taped(cells.deck, "record", paths.cassette_path(tmp_path / "n.ipynb")):
+        view.until(lambda told: told["about"] == "changed" and told["running"] is not None)
+        look = view.viewer.send_changes
+        monkeypatch.setattr(view.viewer, "send_changes", lambda: None)
+    assert view.ask("session")["running"] is None
+    view.heard.clear()
+    monkeypatch.setattr(view.viewer, "send_changes", look)
+    cells.deck.changed()
+    view.until(lambda told: told["about"] == "changed" and told["running"] is None)
+
+
 def test_while_a_cell_records_its_spans_appear_as_they_happen(view, cells, tmp_path):
     view.ask("spans", **{"from": 0, "limit": 5000})
     path = paths.cassette_path(tmp_path / "n.ipynb")
