@@ -25,8 +25,8 @@ def parse_notebook(text: str) -> NotebookNode:
         elif not text.strip():
             lines = ["the file is empty"]
         elif "Unsupported nbformat version" in lines[0]:
-            lines = [f"{lines[0]}; pip install --upgrade nbformat may know it"]
-        raise ValueError(f"not a notebook that can be read: {lines[0]}") from error
+            lines = [f"{lines[0][:100]}; pip install --upgrade nbformat may know it"]
+        raise ValueError(f"not a notebook that can be read: {lines[0][:200]}") from error
     notebook_schema.require_whole_characters(notebook.cells)
     return notebook
 
