@@ -24,6 +24,8 @@ DEEPEST = 100
 level.
 """
 
+_NEWEST = 999
+"""The highest number that a version of notebooks may ever have."""
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -36,6 +38,9 @@ def wrong(data: bytes) -> str:
             return "it is not a JSON object"
         if not _is_flat_enough(notebook):
             return f"it is nested deeper than {DEEPEST}"
+        for name in ("nbformat", "nbformat_minor"):
+            if name in notebook and not _may_be_version(notebook[name]):
+                return f"its {name} is no version: a number from 0 to {_NEWEST}"
         validate = _build_validator(notebook.get("nbformat"), notebook.get("nbformat_minor"))
         validate(notebook) if validate else by_nbformat(data.decode("utf-8"))
         require_whole_characters(notebook.get("cells", ()))
@@ -44,6 +49,10 @@ def wrong(data: bytes) -> str:
     ) as error:  # the validators have each their own; ValueError and RecursionError are JSON's
         return (str(error) or type(error).__name__).splitlines()[0][:200]
     return ""
+
+
+def _may_be_version(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _NEWEST
 
 
 def require_whole_characters(cells: Sequence[Mapping[str, Any]]) -> None:

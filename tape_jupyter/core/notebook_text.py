@@ -27,8 +27,8 @@ def parse_notebook(text: str) -> NotebookNode:
         elif '"cells"' not in text and text.lstrip().startswith("{"):
             lines = ["it has no cells: another program wrote it, or a part is missing"]
         elif "Unsupported nbformat version" in lines[0]:
-            lines = [f"{lines[0]}; pip install --upgrade nbformat may know it"]
-        raise ValueError(f"not a notebook that can be read: {lines[0]}") from error
+            lines = [f"{lines[0][:100]}; pip install --upgrade nbformat may know it"]
+        raise ValueError(f"not a notebook that can be read: {lines[0][:200]}") from error
     notebook_schema.require_whole_characters(notebook.cells)
     return notebook
 

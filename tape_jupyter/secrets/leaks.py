@@ -83,18 +83,34 @@ def hunt(
     """Every secret in the files, with its value. A text that a file says several times is looked at
     once.
     """
+
+    def find_suspects(texts: list[str]) -> set[int]:
+        return _find_suspects(texts, known)
+
+    # of people's own patterns nobody knows what they find in lines
+    suspects = None if known.patterns else find_suspects
     for done, (path, source) in enumerate(content.items()):
         if on_progress is not None:
             on_progress("looking for secrets", done, len(content))
         data = passages.read_passages(source)
         by_text: dict[str, Passage] = {path: Passage(lambda: NAME, path)}
-        for passage in passages.file_passages(path, data):
+        for passage in passages.file_passages(path, data, suspects):
             by_text.setdefault(passage.text, passage)
         found = _search_passages(list(by_text.values()), known)
         hits = [Hit(path, passage.place(at), kind, value) for passage, at, kind, value in found]
         yield from hits
         if not _is_one_text(data, by_text):
             yield from _find_missed_values(path, data, known, {hit.value for hit in hits})
+
+
+def _find_suspects(texts: list[str], known: Secrets) -> set[int]:
+    """The numbers of the lines of records (cassette_gate.py) in which a secret may stand: they have
+    one encoding more, since texts stand in quotes.
+    """
+    numbered = [Passage(str(number).__str__, text) for number, text in enumerate(texts)]
+    depth = nested_encodings.DEPTH + 1
+    found = _search_passages(numbered, known, depth=depth, with_signs=True)
+    return {int(passage.where()) for passage, *_ in found}
 
 
 def _is_one_text(data: bytes, by_text: Mapping[str, Passage]) -> bool:
@@ -122,9 +138,16 @@ Found = tuple[Passage, int, str, str]
 
 
 def _search_passages(
-    passage_list: list[Passage], known: Secrets, *, is_outer: bool = True
+    passage_list: list[Passage],
+    known: Secrets,
+    *,
+    is_outer: bool = True,
+    depth: int = nested_encodings.DEPTH,
+    with_signs: bool = False,
 ) -> Iterator[Found]:
-    """Not `is_outer`: passages of files in base64, in which no more of such are looked for."""
+    """Not `is_outer`: passages of files in base64, in which no more of such are looked for.
+    `with_signs`: also where a known value, or a field with a secret's name, may stand.
+    """
     stretches = [
         _Stretch(passage, None, 0, passage.text)
         for passage in passage_list
@@ -133,7 +156,7 @@ def _search_passages(
     seen: set[tuple[int, int, str]] = set()
     named: set[tuple[int, str]] = set()
     searched: set[tuple[int, int | None, int]] = set()
-    for level in range(nested_encodings.DEPTH + 1):
+    for level in range(depth + 1):
         layer = _Layer(stretches)
         if level == 0 and is_outer:
             inner = list({each.text: each for each in _read_embedded_files(layer)}.values())
@@ -148,7 +171,10 @@ def _search_passages(
             if name not in seen and (level == 0 or again not in named):
                 seen.add(name)
                 yield stretch.passage, at, kind, value
-        if level == nested_encodings.DEPTH or not stretches:
+        if level == 0 and with_signs:
+            signs = layer.suspicious.union(map(layer.find_index, layer.field_places))
+            yield from ((stretches[index].passage, 0, "sign", "") for index in signs)
+        if level == depth or not stretches:
             return
         stretches = [each for each in _unwrap_layer(layer, known) if _is_new(each, searched)]
 

@@ -258,6 +258,8 @@ def _find_separated_hex(text: str, data: bytes) -> Iterator[re.Match[str]]:
     """
     for first, last in long_runs(data, _APART, _LEAST_APART):
         marked = data[first:last].translate(_PAIRS) + b"\0"
+        if b"hhs" not in marked:  # a digest
+            continue
         places = [*find_all(marked, b"hhs" * 11 + b"hh")]
         for broken in (b"hhsnhh", b"hhsshh", b"hhssn", b"hhsns", b"hhsss"):
             places += find_all(marked, broken)
@@ -295,8 +297,9 @@ _FROM_URL, _TO_URL = bytes.maketrans(b"-_", b"+/"), str.maketrans("+/", "-_")
 
 def _join_lines(encoded: str) -> str:
     """The letters alone."""
-    is_broken = "\n" in encoded or "\\" in encoded
-    return (_BREAKS.sub("", encoded) if is_broken else encoded).rstrip("=")
+    if "\\" in encoded:
+        return _BREAKS.sub("", encoded).rstrip("=")
+    return encoded.replace("\r\n", "").replace("\n", "").rstrip("=")
 
 
 def _decode_letters(plain: bytes, shift: int) -> bytes:

@@ -23,6 +23,7 @@ from tape_jupyter.encoding.http import event_folding
 from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.errors import CassetteError
+from tape_jupyter.secrets.cassette_gate import Suspects, bare_record, choose_records
 from tape_jupyter.secrets.needles import find_all, long_runs, table_of
 from tape_jupyter.secrets.nested_encodings import CAP, FILE_STARTS, ZLIB, legible, unpacked
 from tape_jupyter.secrets.pdf import open_pdf
@@ -56,10 +57,12 @@ class Passage(NamedTuple):
         return f"{location}, line {self.text.count(chr(10), 0, offset) + 1}"
 
 
-def file_passages(path: str, data: bytes) -> Iterator[Passage]:
-    """The passages of one file of a bundle."""
+def file_passages(path: str, data: bytes, suspects: Suspects | None = None) -> Iterator[Passage]:
+    """The passages of one file of a bundle; with `suspects` those of a cassette's records in which
+    a secret may stand.
+    """
     if path.endswith(".tape.yaml"):
-        found = _read_cassette_passages(path, data)
+        found = _read_cassette_passages(path, data, suspects)
     elif path.endswith(".ipynb"):
         found = _read_notebook_passages(path, data)
     else:
@@ -78,7 +81,8 @@ def read_embedded_files(passage: Passage, places: Iterable[int]) -> Iterator[Pas
         if found is not None:
             end = found.end()
             letters = "".join(found[0].split()).rstrip("=")
-            data = base64.b64decode(letters + "=" * (-len(letters) % 4 % 3))
+            letters = letters[: len(letters) - (len(letters) % 4 == 1)]  # of a word behind it
+            data = base64.b64decode(letters + "=" * (-len(letters) % 4))
             if data.startswith(_PNG):
                 texts = png_texts(data)
             else:
@@ -97,14 +101,23 @@ def _build_text_passage(path: str, text: str) -> Passage:
 # ---------------------------------------------------------------- cassettes
 
 
-def _read_cassette_passages(path: str, data: bytes) -> Iterator[Passage]:
+def _read_cassette_passages(path: str, data: bytes, suspects: Suspects | None) -> Iterator[Passage]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         yield from _read_file_passages(path, data, depth=0)
         return
-    for line, piece in _split_records(text):
-        yield from _read_piece_passages(path, line, piece)
+    records = list(_split_records(text))
+    if suspects is None:
+        chosen, bare = set(range(len(records))), [""] * len(records)
+    else:
+        bare = [bare_record(piece) for _, piece in records]
+        chosen = choose_records(bare, suspects)
+    for number, (line, piece) in enumerate(records):
+        if number in chosen:
+            yield from _read_piece_passages(path, line, piece)
+        elif _JOINED.search(bare[number]):
+            yield from _read_joined_passages(path, line, bare[number])
 
 
 def _split_records(text: str) -> Iterator[tuple[int, str]]:
@@ -136,18 +149,60 @@ def _read_piece_passages(path: str, line: int, piece: str) -> Iterator[Passage]:
         yield from _read_record_passages(path, line, record)
 
 
+_JOINED = re.compile(r"\n(?:  )?(?:events|lines|frames|text|wire|base64):")
+"""What a reader puts together, or takes an encoding off."""
+
+
+def _read_joined_passages(path: str, line: int, piece: str) -> Iterator[Passage]:
+    """What a record says that its lines do not."""
+    try:
+        if piece.startswith("---\ncall:"):
+            answer = piece.find("\nresponse:\n") % len(piece)  # at its end where there is none
+            spans = (("request", 0, answer), ("response", answer, len(piece)))
+            parts = {
+                part: emitter.top(piece, part, first_line=line)
+                for part, start, end in spans
+                if _JOINED.search(piece, start, end)
+            }
+        else:
+            parts = emitter.parse_record(piece, first_line=line)
+    except CassetteError:
+        yield Passage(_format_place(path, f"from line {line}"), piece)
+    else:
+        yield from _read_bodies(parts, lambda: _name_piece(line, piece), path)
+
+
+def _name_piece(line: int, piece: str) -> str:
+    try:
+        return _name_record(line, emitter.head(piece, "request"))
+    except CassetteError:
+        return f"from line {line}"
+
+
 def _read_record_passages(path: str, line: int, record: Mapping[str, Any]) -> Iterator[Passage]:
+    place = _name_record(line, record)
+    for part, value in record.items():
+        yield from structure_passages(value, part, lambda at: _format_place(path, place, at))
+    yield from _read_bodies(record, lambda: place, path)
+
+
+def _name_record(line: int, record: Mapping[str, Any]) -> str:
     kind = next(iter(record))
     name = f"{kind} {record[kind]}" + (
         f" of {record['run']}" if kind != "run" and "run" in record else ""
     )
-    place = f"{name}, line {line}"
-    for part, value in record.items():
-        yield from structure_passages(value, part, lambda at: _format_place(path, place, at))
-        if part in ("request", "response") and isinstance(value, dict):
-            yield from _read_body_passages(value, _format_place(path, place, f"{part} body"))
-    if kind == "more":
-        yield from _read_body_passages(record, _format_place(path, place, "body"))
+    return f"{name}, line {line}"
+
+
+def _read_bodies(parts: Mapping[str, Any], name: Callable[[], str], path: str) -> Iterator[Passage]:
+    def place_of(body: str) -> Callable[[], str]:
+        return lambda: f"{path}, {name()}, {body}"
+
+    for part in ("request", "response"):
+        if isinstance(parts.get(part), dict):
+            yield from _read_body_passages(parts[part], place_of(f"{part} body"))
+    if "more" in parts:
+        yield from _read_body_passages(parts, place_of("body"))
 
 
 def _read_body_passages(section: Mapping[str, Any], where: Callable[[], str]) -> Iterator[Passage]:

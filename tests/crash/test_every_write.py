@@ -6,6 +6,7 @@ call of each kind fails; TAPE_NIGHTLY fails each in turn.
 """
 
 import errno
+import json
 import os
 import re
 import shutil
@@ -54,6 +55,11 @@ COMMANDS = {
     "undo": ("takes", "churn.ipynb", "undo", "angry"),
     "prune": ("prune", "churn.ipynb"),
     "merge": ("merge", "churn.tapes/main.tape.yaml", "other.tape.yaml"),
+    "import": ("import", "calls.har", "--out", "told.ipynb"),
+    "rows": ("rows", "churn.ipynb", "--out", "told.jsonl"),
+    "rows read": ("rows", "churn.ipynb", "--read", "rows.jsonl", "--take", "rows"),
+    "calls as": ("export", "churn.ipynb", "--as", "vcr", "--out", "told.yaml"),
+    "rename": ("takes", "churn.ipynb", "rename", "angry", "calm"),
     "page": ("show", "churn.ipynb", "--html", "out.html"),
     "record": ("record", "churn.ipynb"),
     "replay": ("replay", "churn.ipynb"),
@@ -89,6 +95,12 @@ def session(tmp_path_factory):
         shutil.copy(tapes / "main.tape.yaml", work / "other.tape.yaml")
         words = ["override", work / "churn.ipynb", call, "--text", "calm", "--take", "angry"]
         subprocess.run([sys.executable, "-m", "tape_jupyter", *words], check=True)
+        words = ["export", work / "churn.ipynb", "--as", "har", "--out", work / "calls.har"]
+        subprocess.run([sys.executable, "-m", "tape_jupyter", *words], check=True)
+        words = ["rows", work / "churn.ipynb", "--out", work / "rows.jsonl"]
+        subprocess.run([sys.executable, "-m", "tape_jupyter", *words], check=True)
+        row = json.loads((work / "rows.jsonl").read_text().splitlines()[0])
+        (work / "rows.jsonl").write_text(json.dumps(row | {"expected": "it went otherwise"}) + "\n")
     return work, call
 
 
@@ -190,5 +202,15 @@ def test_a_command_says_it_in_a_line_and_changes_nothing(
         assert ended.code or not named or "it will be asked for again" in ended.out, ended
         after = (folder / "churn.tapes/main.tape.yaml").read_bytes()
         assert after.startswith(before) and (command == "record" or after == before), ended
-        assert kinds(folder / "churn.tapes/main.tape.yaml")
+        taped = [path for path in folder.rglob("*.tape.yaml") if path.stat().st_size]
+        assert all(map(kinds, taped)), ended
         assert not [*folder.rglob("*.tmp")], ended
+
+
+def test_after_a_full_disk_a_take_gets_the_name_that_was_meant(disk, session, tmp_path):
+    words, folder = ("tape", *COMMANDS["rows read"]), shutil.copytree(session[0], tmp_path / "work")
+    failed = disk.run(folder, *words, fault=Fault(2, errno.ENOSPC, stays=True))
+    assert failed.code and "No space left" in failed.out, failed
+    again = disk.run(folder, *words)
+    assert again.code == 0, again
+    assert kinds(folder / "churn.tapes/takes/main.rows.tape.yaml")["override"] == 1

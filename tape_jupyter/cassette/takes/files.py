@@ -57,18 +57,27 @@ def cassette_of(path: Path) -> Path:
 
 
 def list_take_files(cassette: Path) -> list[Path]:
-    """The files of a cassette's takes, by name. Takes of its takes are among them."""
+    """The files of a cassette's takes, by name. Takes of its takes are among them; an empty file,
+    which a full disk leaves, is none.
+    """
     folder, start = cassette.parent / FOLDER, f"{stem(cassette)}."
     if not folder.is_dir():
         return []
     names = (
         path
         for path in folder.iterdir()
-        if path.name.startswith(start) and path.name.endswith(SUFFIX)
+        if path.name.startswith(start) and path.name.endswith(SUFFIX) and _has_content(path)
     )
     return sorted(
         (path for path in names if _NAME.fullmatch(stem(path).removeprefix(start))), key=take_name
     )
+
+
+def _has_content(path: Path) -> bool:
+    try:
+        return path.stat().st_size > 0
+    except OSError:  # put aside meanwhile
+        return False
 
 
 def take_names(cassette: Path) -> list[str]:

@@ -46,3 +46,13 @@ def test_a_notebook_of_today_needs_no_nbformat():
         [sys.executable, "-c", told, notebook()], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[''] False\n"
+
+
+@pytest.mark.parametrize(
+    "version", [10**300, -1, 4.5, True, "4", None, [4]], ids=lambda v: f"{v}"[:4]
+)
+@pytest.mark.parametrize("name", ["nbformat", "nbformat_minor"])
+def test_a_version_that_is_none_is_said_without_a_path_of_this_machine(name, version):
+    book = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5, name: version}
+    reason = wrong(json.dumps(book).encode())
+    assert reason == f"its {name} is no version: a number from 0 to 999"

@@ -10,9 +10,12 @@ from urllib.parse import quote
 
 import pytest
 
-from tape_jupyter.secrets import key_patterns, leaks, nested_encodings
+from tape_jupyter.secrets import key_patterns, leaks, nested_encodings, passages
 from tape_jupyter.secrets.registry import Secrets
+from tape_jupyter.core.call import FunctionCall, Reply, Value
+from tape_jupyter.encoding.values.registry import freeze
 from tests.plants import KINDS, MORE, made
+from tests.recorder import SSE, Recorder, reply, request
 
 COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "60"))
 KNOWN = "vault9Qx7-plain/word+5"
@@ -128,3 +131,45 @@ def test_a_legible_stretch_is_seen_at_every_place_of_base64():
         rows, _ = nested_encodings.find_legible_quads(b"\0" * (size % 7) + letters)
         assert any(rows)
     assert not any(nested_encodings.find_legible_quads(base64.b64encode(b"\xff" * 90))[0])
+
+
+SAID = [{"role": "user", "content": "which region?\n" * 9}] * 2
+CALLS = {
+    "body": lambda text: (request({"messages": [{"role": "user", "content": text}]}), reply()),
+    "history": lambda text: (request({"messages": [*SAID, {"role": "user", "content": text}]}), reply()),
+    "lines": lambda text: (request({"cell": text.splitlines(keepends=True)}), reply()),
+    "reply": lambda text: (request({"q": 1}), reply(text)),
+    "pieces": lambda text: (request({"q": 2}), Reply(200, SSE, tuple(in_pieces(text)), (0.1,))),
+    "tool": lambda text: (FunctionCall("look_up", {"note": text}), Value(freeze([text]))),
+    "header": lambda text: (request({"q": 3}), Reply(200, (("x-trace", ascii(text)),), (b"{}",), (0.1,))),
+}  # fmt: skip
+
+
+def in_pieces(text):
+    for number, at in enumerate(range(0, len(text), 40)):
+        event = {"type": f"delta_{number % 2}", "delta": {"text": text[at : at + 40]}}
+        yield f"data: {json.dumps(event)}\n\n".encode()
+
+
+@pytest.mark.parametrize("seed", range(COUNT // 4))
+def test_what_reading_each_record_of_a_cassette_finds_its_lines_do_not_hide(seed, tmp_path):
+    rng = random.Random(seed)
+    text = spoil(rng, secret(rng)) if rng.random() < 0.6 else rng.choice(WRAPS)(secret(rng))
+    text = text.encode("utf-8", "replace").decode()
+    path = tmp_path / "main.tape.yaml"
+    recorder = Recorder(path, secrets=Secrets())
+    for name in rng.sample(sorted(CALLS), 3):
+        recorder.add(*CALLS[name]("harmless words of a note\n" * 3))
+        recorder.add(*CALLS[name](text))
+    recorder.end()
+    data, known = path.read_bytes(), known_secrets()
+    read = passages.file_passages("main.tape.yaml", data)
+    told = {f"{number}.txt": passage.text.encode() for number, passage in enumerate(read)}
+    found = {hit.value for hit in leaks.hunt({"main.tape.yaml": data}, known)}
+    assert {hit.value for hit in leaks.hunt(told, known)} <= found
+
+
+@pytest.mark.parametrize("behind", ["a", "ab", "abc", "abcd", "abcde"])
+def test_a_word_behind_a_picture_in_base64_stops_no_search(behind):
+    picture = "iVBORw0KGgo" + "A" * 25
+    assert leaks.scan({"a.txt": f"{picture} word{behind}".encode()}, Secrets()) == []
