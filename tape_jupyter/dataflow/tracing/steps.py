@@ -632,7 +632,7 @@ def _apply_outcome(
         w for w in draft.weak if (root := part_root(w)) in roots and root != w and root in prints
     }
     draft.weak -= parts_of - written.keys()
-    draft.strong -= outcome.grows - seen.rebound
+    draft.strong -= outcome.grows
     draft.weak |= {path for path in written if part_root(path) not in draft.strong}
     draft.needs = {
         each: written.get(each, frozenset()) | outcome.binds.get(each, frozenset())

@@ -47,14 +47,27 @@ def store(
     elif isinstance(target, ast.Tuple | ast.List):
         if not (isinstance(value.kind, type) and value.kind is tuple):
             reckoning.may_raise(frame, value.all)
-        for each in target.elts:
+        apart = _takes_apart(target, value)
+        for place, each in enumerate(target.elts):
             inner = each.value if isinstance(each, ast.Starred) else each
-            one = OutcomeValue(value.all, refs=value.inside, within=value.holder)
+            deps = apart[place] | value.deps | value.late if apart else value.all
+            one = OutcomeValue(deps, refs=value.inside, within=value.holder)
             store(reckoning, inner, one, frame)
     elif isinstance(target, ast.Attribute | ast.Subscript):
         _store_part(reckoning, target, value, frame, there=there)
     else:
         raise Unclear
+
+
+def _takes_apart(target: ast.Tuple | ast.List, value: OutcomeValue) -> list[frozenset[str]] | None:
+    """What each target of `a, b = ask(), 0` is given."""
+    parts = value.fresh.parts if value.fresh is not None else None
+    steps = [f"[{place}]" for place in range(len(target.elts))]
+    if parts is None or [*parts] != steps:
+        return None
+    if any(isinstance(each, ast.Starred) for each in target.elts):
+        return None
+    return [parts[step] for step in steps]
 
 
 def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFrame) -> None:
@@ -316,10 +329,19 @@ def text_outcome(
 
 def box(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
     outcome = joined_outcome(reckoning, node, frame)
+    made = NewObject(outcome.all, outcome.inside)
+    return replace(outcome, refs=frozenset(), fresh=made)
+
+
+def sequence(reckoning: Reckoning, node: ast.List | ast.Tuple, frame: OutcomeFrame) -> OutcomeValue:
+    """Each element that is written down is a part of its own."""
     kind = tuple if isinstance(node, ast.Tuple) else None
-    return replace(
-        outcome, refs=frozenset(), fresh=NewObject(outcome.all, outcome.inside), kind=kind
-    )
+    if any(isinstance(each, ast.Starred) for each in node.elts):
+        return replace(box(reckoning, node, frame), kind=kind)
+    values = [reckoning.value(each, frame) for each in node.elts]
+    parts = {f"[{place}]": each.all for place, each in enumerate(values)}
+    made = NewObject(frozenset().union(*parts.values()), put(values), parts)
+    return OutcomeValue(fresh=made, kind=kind)
 
 
 def dict_outcome(reckoning: Reckoning, node: ast.Dict, frame: OutcomeFrame) -> OutcomeValue:
@@ -468,7 +490,7 @@ def _find_instance_dict(value: Any) -> Any:
 WAYS: dict[type, Way] = {
     ast.Constant: constant, ast.Name: name, ast.Attribute: attribute_outcome,
     ast.Subscript: subscript, ast.JoinedStr: text_outcome,
-    ast.FormattedValue: text_outcome, ast.List: box, ast.Tuple: box, ast.Set: box, ast.Dict: dict_outcome,
+    ast.FormattedValue: text_outcome, ast.List: sequence, ast.Tuple: sequence, ast.Set: box, ast.Dict: dict_outcome,
     ast.BinOp: operation, ast.BoolOp: branched_outcome, ast.Compare: comparison_outcome, ast.UnaryOp: unary,
     ast.IfExp: branched_outcome, ast.Slice: joined_outcome,
     ast.Await: awaited, ast.Starred: starred, ast.NamedExpr: walrus, ast.ListComp: comprehension,
