@@ -35,6 +35,13 @@ def test_state_where_few_look_is_proved_as_a_whole_run_leaves_it(name):
     assert how == "right" and "'proved'" in why, why
 
 
+@pytest.mark.night
+@pytest.mark.parametrize("name", adversarial_agents.KINDS)
+def test_state_of_any_kind_is_proved_as_a_whole_run_leaves_it(name):
+    how, why = judged(*adversarial_agents.KINDS[name])
+    assert how == "right" and "'proved'" in why, why
+
+
 @pytest.mark.parametrize("name", adversarial_agents.SAID)
 def test_a_generator_that_is_seeded_by_what_changed_is_not_proved(name):
     how, why = judged(*adversarial_agents.SAID[name])

@@ -638,12 +638,13 @@ def variables_of(
     writes: set[str] = set()
     resolved: set[int] = set()
     for each in ast.walk(node):
-        key, store = _find_asked_variable(each, value_of)
-        if key is not None:
+        asked, stored = _find_asked_variables(each, value_of)
+        if asked or stored:
             resolved.update(
                 id(inner) for inner in ast.walk(each.func if isinstance(each, ast.Call) else each)
             )
-            (writes if store else reads).add(f"{ENVIRONMENT}[{key!r}]")
+            reads |= {f"{ENVIRONMENT}[{key!r}]" for key in asked}
+            writes |= {f"{ENVIRONMENT}[{key!r}]" for key in stored}
     if any(
         id(each) not in resolved
         for each in ast.walk(node)
@@ -653,32 +654,53 @@ def variables_of(
     return reads, writes
 
 
-def _find_asked_variable(node: ast.AST, value_of: Callable[[str], Any]) -> tuple[str | None, bool]:
-    """(the variable that this expression is about, whether it sets it)."""
+def _find_asked_variables(
+    node: ast.AST, value_of: Callable[[str], Any]
+) -> tuple[set[str], set[str]]:
+    """(the variables that this expression reads, those that it sets)."""
     if isinstance(node, ast.Subscript) and _is_environment(node.value, value_of):
-        return _read_string(node.slice), not isinstance(node.ctx, ast.Load)
+        asked = _read_strings([node.slice])
+        return (asked, set()) if isinstance(node.ctx, ast.Load) else (set(), asked)
     if (
         isinstance(node, ast.Compare)
         and len(node.ops) == 1
         and isinstance(node.ops[0], ast.In | ast.NotIn)
     ):
         inside = _is_environment(node.comparators[0], value_of)
-        return (_read_string(node.left) if inside else None), False
-    if isinstance(node, ast.Call) and node.args:
+        return (_read_strings([node.left]) if inside else set()), set()
+    if isinstance(node, ast.Call):
         func = node.func
-        if (
-            isinstance(func, ast.Attribute)
-            and func.attr == "get"
-            and _is_environment(func.value, value_of)
-        ):
-            return _read_string(node.args[0]), False
+        if isinstance(func, ast.Attribute) and _is_environment(func.value, value_of):
+            return _find_variables_of_method(func.attr, node)
         if _is_environment_function(func, value_of):
-            return _read_string(node.args[0]), False
-    return None, False
+            return _read_strings(node.args[:1]), set()
+    return set(), set()
 
 
-def _read_string(node: ast.expr) -> str | None:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+def _find_variables_of_method(name: str, node: ast.Call) -> tuple[set[str], set[str]]:
+    """The same of a call of the environment's."""
+    asked = _read_strings(node.args[:1])
+    if name == "get":
+        return asked, set()
+    if name in ("pop", "setdefault"):
+        return asked, asked
+    if name == "update":
+        pairs = [key for each in node.args if isinstance(each, ast.Dict) for key in each.keys]
+        keys, named = _read_strings(pairs), {k.arg for k in node.keywords if k.arg is not None}
+        told = len(node.args) == sum(isinstance(each, ast.Dict) for each in node.args)
+        if (
+            told
+            and len(keys) == len(set(map(ast.dump, filter(None, pairs))))
+            and (None not in pairs and len(named) == len(node.keywords))
+        ):
+            return set(), keys | named
+    return set(), set()
+
+
+def _read_strings(nodes: Iterable[ast.expr | None]) -> set[str]:
+    """Of these, the texts that are written down."""
+    constants = (each.value for each in nodes if isinstance(each, ast.Constant))
+    return {each for each in constants if isinstance(each, str)}
 
 
 def names_environment(identifiers: Iterable[str], value_of: Callable[[str], Any]) -> bool:

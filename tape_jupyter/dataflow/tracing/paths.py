@@ -103,7 +103,7 @@ def _find_class_data(kind: type, name: str) -> Any:
     return MISSING if hasattr(type(attribute), "__get__") else attribute
 
 
-def _is_plain_lookup(kind: type, name: str) -> bool:
+def is_plain_to_bind(kind: type, name: str) -> bool:
     """Whether instances of a class look an attribute up, and bind it, in their own dict."""
     return is_plain_to_read(kind, name) and not any(
         "__setattr__" in base.__dict__ and not _is_pydantic_setter(base, kind)
@@ -140,8 +140,12 @@ def _is_pydantic_setter(base: type, kind: type) -> bool:
 
 
 def _find_slot(kind: type, name: str) -> types.MemberDescriptorType | None:
+    """What finds an attribute in a slot, or in a named tuple."""
     slot = next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
-    return slot if type(slot) is types.MemberDescriptorType and not name.startswith("__") else None
+    plain = type(slot) is types.MemberDescriptorType or (
+        type(slot) is TUPLE_FIELD and issubclass(kind, tuple)
+    )
+    return slot if plain and not name.startswith("__") else None
 
 
 def _find_item(value: Any, key: Any) -> Any:
@@ -494,7 +498,7 @@ def stores(path: str, value: Any) -> bool:
     return value is not MISSING and (
         isinstance(value, type)
         or (
-            _is_plain_lookup(type(value), key)
+            is_plain_to_bind(type(value), key)
             and (hasattr(value, "__dict__") or _find_slot(type(value), key) is not None)
         )
     )

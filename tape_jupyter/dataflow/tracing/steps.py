@@ -29,7 +29,7 @@ from tape_jupyter.dataflow.static.names import (
     transform,
 )
 from tape_jupyter.dataflow.static.outcomes import statement_outcome
-from tape_jupyter.dataflow.static.outcomes.values import StatementOutcome, part_root
+from tape_jupyter.dataflow.static.outcomes.values import UNSURE, StatementOutcome, part_root
 from tape_jupyter.dataflow.static.uses import Touch
 from tape_jupyter.dataflow.tracing import paths as tracing_paths
 from tape_jupyter.dataflow.tracing.observations import Draft, ExecutionFacts
@@ -547,6 +547,8 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
         frozenset().union(*(d.statement.code.stores | d.statement.code.deletes for d in drafts))
         | seen.rebound
     )
+    binders = Counter(n for d in drafts for n in d.statement.code.stores | d.statement.code.deletes)
+    once = frozenset(name for name, count in binders.items() if count == 1)
     appends: Counter[str] = Counter()
     understood = []
     for draft in drafts:
@@ -559,7 +561,7 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
             or not (draft.codes or used.called or used.touches)
         ):
             continue
-        outcome = statement_outcome(node, seen.variables, bound, frozenset(changed))
+        outcome = statement_outcome(node, seen.variables, bound, frozenset(changed), once)
         codes = {
             code
             for _, code in draft.codes
@@ -570,30 +572,33 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
         _apply_outcome(seen, draft, outcome, changed)
         appends.update(outcome.appends)
         understood.append(draft)
-    for path in (p for p, count in appends.items() if count == 1):
-        _number_appended_element(seen, path, drafts)
+    for path, count in appends.items():
+        if count < UNSURE:
+            _number_appended_elements(seen, path, count, drafts)
 
 
-def _number_appended_element(seen: ExecutionFacts, path: str, drafts: list[Draft]) -> None:
-    """The one element that a cell adds to a list, where nobody else in it changes that."""
+def _number_appended_elements(
+    seen: ExecutionFacts, path: str, count: int, drafts: list[Draft]
+) -> None:
+    """The elements that a statement adds to a list, where nobody else in its cell changes that."""
     some, root = f"{path}{ELEMENT}", part_root(path)
     if path != root:
         box = tracing_paths.value_at(path, seen.variables.value(root))
     else:
         box = seen.variables.value(root)
     writers = [d for d in drafts if any(part_root(w) == root for w in d.weak | d.strong)]
-    if type(box) is not list or not box or len(writers) != 1:
+    if type(box) is not list or len(box) < count or len(writers) != 1:
         return
-    draft, one = writers[0], f"{path}[{len(box) - 1}]"
+    draft, places = writers[0], range(len(box) - count, len(box))
     added = {w for w in draft.weak if w.startswith(some)}
     if not added or any(
         part_root(w) == root and w != path for w in (draft.weak | draft.strong) - added
     ):
         return
     for each in added:
-        numbered = f"{one}{each.removeprefix(some)}"
-        draft.weak = draft.weak - {each} | {numbered}
-        draft.needs = {**draft.needs, numbered: draft.needs[each]}
+        numbered = {f"{path}[{place}]{each.removeprefix(some)}" for place in places}
+        draft.weak = draft.weak - {each} | numbered
+        draft.needs = {**draft.needs, **dict.fromkeys(numbered, draft.needs[each])}
         del draft.needs[each]
 
 
@@ -627,13 +632,18 @@ def _apply_outcome(
         w for w in draft.weak if (root := part_root(w)) in roots and root != w and root in prints
     }
     draft.weak -= parts_of - written.keys()
-    draft.strong -= outcome.grows - seen.rebound
+    draft.strong -= outcome.grows
     draft.weak |= {path for path in written if part_root(path) not in draft.strong}
     draft.needs = {
         each: written.get(each, frozenset()) | outcome.binds.get(each, frozenset())
         for each in written.keys() | outcome.binds
     }
     draft.raises = outcome.raises
+    for name in draft.strong & outcome.made.keys():
+        if parts := outcome.parts_of_made(name):
+            draft.weak |= parts.keys()
+            made = outcome.made[name]
+            draft.needs = {**draft.needs, **parts, name: made.deps | made.late | outcome.raises}
     _narrow_reads(seen, draft, outcome)
 
 

@@ -72,7 +72,8 @@ _STATS = bag(
 _QUIET = bag(
     "time json os posix nt shutil asyncio pprint random tqdm sys gc subprocess threading functools dataclasses "
     "typing abc contextlib collections itertools enum pathlib io tempfile glob copy string re math operator queue "
-    "concurrent pandas numpy matplotlib decimal warnings sqlite3 csv pickle textwrap datetime types"
+    "concurrent pandas numpy matplotlib decimal warnings sqlite3 csv pickle textwrap datetime types contextvars "
+    "heapq bisect statistics hashlib base64 struct"
 )
 """Libraries whose calls for their effect alone change no state of their own that is not looked at
 elsewhere.
@@ -382,6 +383,7 @@ class Surroundings:
         if (
             touch.kept
             or touch.what in _SAYING
+            or package == "contextvars"  # that is looked at in the variables
             or (package in _OPTIONED and touch.what in SETTING[package])
         ):
             return False
@@ -470,7 +472,7 @@ class Surroundings:
             draft.reads = draft.reads - {ENVIRONMENT} | reads
         if ENVIRONMENT in draft.weak and writes:
             draft.weak = draft.weak - {ENVIRONMENT} | writes
-            if isinstance(draft.statement.parse(), ast.Delete) and self._is_finished(draft):
+            if _removes_in_any_case(draft.statement.parse()) and self._is_finished(draft):
                 draft.strong |= writes
 
     def _is_plausible_part(self, part: str, draft: Draft) -> bool:
@@ -583,6 +585,14 @@ _READERS: dict[str, frozenset[str]] = {
     "figures": frozenset({"matplotlib", "seaborn"}),
     "numpy random": frozenset(),
 }
+
+
+def _removes_in_any_case(node: ast.stmt | None) -> bool:
+    """`del os.environ["X"]`, `os.environ.pop("X")`: it is not there afterwards."""
+    if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
+        called = node.value.func
+        return isinstance(called, ast.Attribute) and called.attr == "pop"
+    return isinstance(node, ast.Delete)
 
 
 def _find_attribute_path(path: str) -> str:

@@ -30,12 +30,13 @@ def statement_outcome(
     variables: Variables,
     unsteady: frozenset[str] = NOTHING,
     moved: frozenset[str] = NOTHING,
+    once: frozenset[str] = NOTHING,
 ) -> StatementOutcome | None:
     """Of a statement at the top of a cell; `unsteady`: names that the cell binds, whose value may
     have been another; `moved`: names whose value the cell changed, so that `log[-1]` may have been
-    another.
+    another; `once`: names that no other statement of the cell binds.
     """
-    reckoning = Reckoning(variables, unsteady, moved, statements.WAYS, _EXPRESSIONS)
+    reckoning = Reckoning(variables, unsteady, moved, statements.WAYS, _EXPRESSIONS, once)
     try:
         reckoning.block([node], OutcomeFrame("", {}, frozenset(), top=True))
     except (Unclear, RecursionError):

@@ -17,16 +17,23 @@ from tape_jupyter.dataflow.fingerprint.unwrapped import code_of
 from tape_jupyter.dataflow.history import ELEMENT, REPLY
 from tape_jupyter.dataflow.static.effects import CHANGING, MUTATORS, may_change
 from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, iterated
+from tape_jupyter.dataflow.static.outcomes.objects import (
+    has_written_init,
+    new_of_parts,
+    parts_of_new,
+)
 from tape_jupyter.dataflow.static.outcomes.values import (
     ATOMS,
     NOTHING,
     NUMBERS,
+    UNSURE,
     NewObject,
     OutcomeFrame,
     OutcomeValue,
     Reckoning,
     Several,
     Unclear,
+    put,
     shared_names,
     source_of,
 )
@@ -83,7 +90,7 @@ def call_outcome(
         return _enter_function(
             reckoning, function, [called.bound, *args] if _is_method(called) else args, named, frame
         )
-    return _call_library(reckoning, node, called, [*args, *named.values()], frame, dropped=dropped)
+    return _call_library(reckoning, node, called, args, named, frame, dropped=dropped)
 
 
 def _is_users_function(value: Any) -> bool:
@@ -102,9 +109,7 @@ def _call_with_spread(
     """
     _depend_on_identity(reckoning, called)
     deps = reckoning.all_of(arguments)
-    whatever = OutcomeValue(
-        deps, refs=frozenset(r for each in arguments for r in (*each.refs, *each.inside))
-    )
+    whatever = OutcomeValue(deps, refs=put(arguments))
     before = frame.control
     frame.control = before | called.all
     reckoning.may_raise(frame, deps | called.all)
@@ -129,21 +134,23 @@ def _call_with_spread(
 def _merge_results(called: OutcomeValue, results: Sequence[OutcomeValue]) -> OutcomeValue:
     """What one of some functions gave."""
     deps = called.all.union(*(each.all for each in results))
-    return OutcomeValue(
-        deps, refs=frozenset(r for each in results for r in (*each.refs, *each.inside))
-    )
+    return OutcomeValue(deps, refs=put(results))
 
 
 def _call_library(
     reckoning: Reckoning,
     node: ast.Call,
     called: OutcomeValue,
-    arguments: list[OutcomeValue],
+    args: list[OutcomeValue],
+    named: _Named,
     frame: OutcomeFrame,
     *,
     dropped: bool,
 ) -> OutcomeValue:
     """A call of what is builtin or somebody else's."""
+    if (made := new_of_parts(reckoning, node, called, args, named)) is not None:
+        return made
+    arguments = [*args, *named.values()]
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name and called.obj is not MISSING and getattr(builtins, name, None) is called.obj:
         return _call_builtin(reckoning, name, node, arguments, frame)
@@ -238,7 +245,7 @@ def _call_box_method(
     deps: frozenset[str],
     frame: OutcomeFrame,
 ) -> OutcomeValue:
-    inner = frozenset(r for each in arguments for r in (*each.refs, *each.inside))
+    inner = put(arguments)
     key = arguments[0] if name == "get" and base.part and arguments else OutcomeValue()
     if type(base.obj) in (dict, OrderedDict) and type(key.obj) in (str, int) and not key.part:
         part = f"{base.part}[{key.obj!r}]"
@@ -247,10 +254,12 @@ def _call_box_method(
         refs = frozenset() if item is MISSING or type(item) in ATOMS else frozenset({(part, True)})
         reckoning.result.reads |= base.deps | {part}
         return OutcomeValue(base.deps | deps | {part}, refs=refs | inner, late=late)
+    if name == "setdefault" and (found := _set_default(reckoning, base, arguments, frame)):
+        return found
     if name not in _SURE:
         reckoning.may_raise(frame, base.all, deps)
     if base.fresh is not None:
-        base.fresh.change(reckoning.after(frame, deps), inner)
+        reckoning.alter(frame, base.fresh, deps, inner)
     if name in _ELEMENTS_ONLY and base.part and type(base.obj) is list:
         of_others = base.deps if name == "append" else base.all
         if name == "append" and len(arguments) == 1:
@@ -259,7 +268,7 @@ def _call_box_method(
             reckoning.write(frame, f"{base.part}{ELEMENT}", deps | of_others)
         surely = name == "append" and not frame.control
         count = reckoning.result.appends.get(base.part, 0)
-        reckoning.result.appends[base.part] = count + (1 if surely else 2)
+        reckoning.result.appends[base.part] = count + (1 if surely else UNSURE)
         if frame.control or reckoning.result.raises:
             reckoning.write(frame, base.part, NOTHING)
         return OutcomeValue(kind=type(None))
@@ -268,7 +277,31 @@ def _call_box_method(
         if name in ("append", "add", "extend", "update", "clear", "insert", "appendleft"):
             return OutcomeValue(kind=type(None))
     reckoning.result.reads |= base.all
-    return OutcomeValue(base.all | deps, refs=base.inside | inner)
+    return OutcomeValue(base.all | deps, refs=base.inside | inner, within=base.holder)
+
+
+def _set_default(
+    reckoning: Reckoning, base: OutcomeValue, arguments: list[OutcomeValue], frame: OutcomeFrame
+) -> OutcomeValue | None:
+    """`groups.setdefault("x", [])`: it binds that key, where there is none; None where the text does
+    not say which.
+    """
+    key = arguments[0] if arguments else OutcomeValue()
+    if type(base.obj) is not dict or not base.part or type(key.obj) not in (str, int) or key.part:
+        return None
+    part = f"{base.part}[{key.obj!r}]"
+    item = paths.value_at(f"x[{key.obj!r}]", base.obj)
+    if item is MISSING:
+        return None
+    given = reckoning.all_of(arguments[1:])
+    reckoning.result.reads |= base.deps | {part}
+    reckoning.write(frame, part, base.deps | given | {part})
+    reckoning.write(frame, f"{base.part}.__len__", base.deps | {part})
+    refs = frozenset() if type(item) in ATOMS else frozenset({(part, True)})
+    return OutcomeValue(
+        base.deps | given, part, refs, item if refs else MISSING,
+        late=reckoning.find_later_dependencies(part),
+    )  # fmt: skip
 
 
 def write_element(
@@ -346,17 +379,16 @@ def _construct_object(
     """An object of a class of the user's."""
     arguments = [*args, *named.values()]
     deps = reckoning.all_of(arguments)
-    instance = OutcomeValue(
-        fresh=NewObject(
-            deps, frozenset(r for each in arguments for r in (*each.refs, *each.inside))
-        )
-    )
+    instance = OutcomeValue(fresh=NewObject(deps, put(arguments)))
     start = next((vars(c)["__init__"] for c in kind.__mro__ if "__init__" in vars(c)), None)
-    if isinstance(start, types.FunctionType) and start.__code__.co_filename == "<string>":
-        if hasattr(kind, "__post_init__"):
-            raise Unclear
+    if has_written_init(start) and hasattr(kind, "__post_init__"):
+        raise Unclear
+    if (parts := parts_of_new(kind, start, args, named)) is not None:
+        return OutcomeValue(fresh=NewObject(deps, put(arguments), parts))
+    if has_written_init(start):
         return instance
     if isinstance(start, types.FunctionType) and is_users(start.__module__ or ""):
+        instance = OutcomeValue(fresh=NewObject(refs=put(arguments), parts={}, kind=kind))
         _enter_function(reckoning, start, [instance, *args], named, frame)
         return instance
     if (issubclass(kind, tuple) and hasattr(kind, "_fields")) or (
@@ -405,9 +437,7 @@ def _enter_function(
     if len(results) == 1 and not (inner.control - frame.control):
         return results[0]
     deps = inner.control.union(*(each.all for each in results))
-    return OutcomeValue(
-        deps, refs=frozenset(r for each in results for r in (*each.refs, *each.inside))
-    )
+    return OutcomeValue(deps, refs=put(results))
 
 
 def _find_place(reckoning: Reckoning, function: types.FunctionType) -> str:

@@ -26,6 +26,7 @@ from tape_jupyter.dataflow.static.outcomes.values import (
     Unclear,
     Way,
     part_root,
+    put,
     sum_kind,
 )
 from tape_jupyter.dataflow.tracing import paths
@@ -46,17 +47,35 @@ def store(
     elif isinstance(target, ast.Tuple | ast.List):
         if not (isinstance(value.kind, type) and value.kind is tuple):
             reckoning.may_raise(frame, value.all)
-        for each in target.elts:
+        apart = _takes_apart(target, value)
+        for place, each in enumerate(target.elts):
             inner = each.value if isinstance(each, ast.Starred) else each
-            store(reckoning, inner, OutcomeValue(value.all, refs=value.inside), frame)
+            deps = apart[place] | value.deps | value.late if apart else value.all
+            one = OutcomeValue(deps, refs=value.inside, within=value.holder)
+            store(reckoning, inner, one, frame)
     elif isinstance(target, ast.Attribute | ast.Subscript):
         _store_part(reckoning, target, value, frame, there=there)
     else:
         raise Unclear
 
 
+def _takes_apart(target: ast.Tuple | ast.List, value: OutcomeValue) -> list[frozenset[str]] | None:
+    """What each target of `a, b = ask(), 0` is given."""
+    parts = value.fresh.parts if value.fresh is not None else None
+    steps = [f"[{place}]" for place in range(len(target.elts))]
+    if parts is None or [*parts] != steps:
+        return None
+    if any(isinstance(each, ast.Starred) for each in target.elts):
+        return None
+    return [parts[step] for step in steps]
+
+
 def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFrame) -> None:
     if frame.top:
+        if value.fresh is not None and name not in reckoning.result.binds and not frame.control:
+            reckoning.result.made[name] = value
+        else:
+            reckoning.result.made.pop(name, None)
         reckoning.result.binds[name] = reckoning.result.binds.get(name, NOTHING) | reckoning.after(
             frame, value.all
         )
@@ -90,8 +109,7 @@ def _store_part(
         key = reckoning.value(target.slice, frame)
     else:
         key = OutcomeValue()
-    if base.fresh is not None:
-        base.fresh.change(reckoning.after(frame, value.all, key.all), value.inside)
+    _store_in_made(reckoning, target, base, value, key, frame)
     if not base.refs:
         return
     step = _format_step(target, key)
@@ -120,6 +138,25 @@ def _store_part(
     else:
         reckoning.write(frame, base.part, key.all | base.deps)
         reckoning.write(frame, f"{base.part}{ELEMENT}", value.all)
+
+
+def _store_in_made(
+    reckoning: Reckoning,
+    target: ast.Attribute | ast.Subscript,
+    base: OutcomeValue,
+    value: OutcomeValue,
+    key: OutcomeValue,
+    frame: OutcomeFrame,
+) -> None:
+    """A store into what the statement itself makes: of an attribute by its own `__init__`, or
+    anywhere in it.
+    """
+    made = base.fresh
+    if made is not None and made.kind is not None and isinstance(target, ast.Attribute):
+        step = f".{target.attr}" if paths.is_plain_to_bind(made.kind, target.attr) else ""
+        reckoning.alter(frame, made, value.all, put([value]), step=step)
+    elif base.holder is not None:
+        reckoning.alter(frame, base.holder, value.all | key.all, put([value]))
 
 
 def _format_step(target: ast.Attribute | ast.Subscript, key: OutcomeValue) -> str:
@@ -155,7 +192,7 @@ def _read_attribute(
 ) -> OutcomeValue:
     if base.obj is MISSING or base.fresh is not None:
         return OutcomeValue(
-            base.all, refs=base.inside, bound=base
+            base.all, refs=base.inside, bound=base, within=base.holder
         )  # a property that asks a model is a call we do not see
     if isinstance(base.obj, types.ModuleType):
         return _read_module_attribute(reckoning, base, name, frame)
@@ -245,7 +282,7 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
     reckoning.may_raise(frame, base.all, key.all)
     known = type(base.obj) in (dict, list) and ELEMENT not in base.part
     some = Several(base.obj) if known else MISSING
-    return OutcomeValue(base.all | key.all, refs=base.inside, obj=some)
+    return OutcomeValue(base.all | key.all, refs=base.inside, obj=some, within=base.holder)
 
 
 def _find_key(reckoning: Reckoning, key: OutcomeValue) -> Any:
@@ -264,9 +301,24 @@ def joined_outcome(
         for each in ast.iter_child_nodes(node)
         if isinstance(each, ast.expr)
     ]
-    refs = frozenset(r for each in inner for r in (*each.refs, *each.inside))
     deps = frozenset().union(*(each.all for each in inner))
-    return OutcomeValue(deps, refs=refs if kind is None else frozenset(), kind=kind)
+    return OutcomeValue(deps, refs=put(inner) if kind is None else frozenset(), kind=kind)
+
+
+def branched_outcome(
+    reckoning: Reckoning, node: ast.IfExp | ast.BoolOp, frame: OutcomeFrame
+) -> OutcomeValue:
+    """`a if test else b`, `a and b`: what is read later may not be, and does not do what it does."""
+    is_choice = isinstance(node, ast.IfExp)
+    parts = [node.test, node.body, node.orelse] if isinstance(node, ast.IfExp) else node.values
+    before, values = frame.control, []
+    for place, each in enumerate(parts):
+        values.append(reckoning.value(each, frame))
+        if not is_choice or place == 0:
+            frame.control |= values[-1].all
+    frame.control = before
+    given = values[1:] if is_choice else values
+    return OutcomeValue(frozenset().union(*(each.all for each in values)), refs=put(given))
 
 
 def text_outcome(
@@ -277,10 +329,19 @@ def text_outcome(
 
 def box(reckoning: Reckoning, node: ast.expr, frame: OutcomeFrame) -> OutcomeValue:
     outcome = joined_outcome(reckoning, node, frame)
+    made = NewObject(outcome.all, outcome.inside)
+    return replace(outcome, refs=frozenset(), fresh=made)
+
+
+def sequence(reckoning: Reckoning, node: ast.List | ast.Tuple, frame: OutcomeFrame) -> OutcomeValue:
+    """Each element that is written down is a part of its own."""
     kind = tuple if isinstance(node, ast.Tuple) else None
-    return replace(
-        outcome, refs=frozenset(), fresh=NewObject(outcome.all, outcome.inside), kind=kind
-    )
+    if any(isinstance(each, ast.Starred) for each in node.elts):
+        return replace(box(reckoning, node, frame), kind=kind)
+    values = [reckoning.value(each, frame) for each in node.elts]
+    parts = {f"[{place}]": each.all for place, each in enumerate(values)}
+    made = NewObject(frozenset().union(*parts.values()), put(values), parts)
+    return OutcomeValue(fresh=made, kind=kind)
 
 
 def dict_outcome(reckoning: Reckoning, node: ast.Dict, frame: OutcomeFrame) -> OutcomeValue:
@@ -288,7 +349,7 @@ def dict_outcome(reckoning: Reckoning, node: ast.Dict, frame: OutcomeFrame) -> O
     if len({key for key in keys if type(key) is str}) < len(node.values):
         return box(reckoning, node, frame)
     values = [reckoning.value(each, frame) for each in node.values]
-    refs = frozenset(r for each in values for r in (*each.refs, *each.inside))
+    refs = put(values)
     parts = {f"[{key!r}]": each.all for key, each in zip(keys, values, strict=True)}
     return OutcomeValue(fresh=NewObject(frozenset().union(*parts.values()), refs, parts))
 
@@ -360,11 +421,11 @@ def comprehension(
         for test in each.ifs:
             inner.control |= reckoning.value(test, inner).all
     elements = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    before = dict(reckoning.result.appends)
     values = [reckoning.value(each, inner) for each in elements]
+    reckoning.repeat_appends(before)
     deps = inner.control.union(*(v.all for v in values))
-    return OutcomeValue(
-        deps, fresh=NewObject(deps, frozenset(r for v in values for r in (*v.refs, *v.inside)))
-    )
+    return OutcomeValue(deps, fresh=NewObject(deps, put(values)))
 
 
 def take_each(
@@ -372,29 +433,35 @@ def take_each(
 ) -> None:
     """`for target in iterable`."""
     items = reckoning.base(iterable, frame)
-    if isinstance(target, ast.Name) and _is_table(reckoning, items):
+    if isinstance(target, ast.Name) and is_table(reckoning, items):
         count = items.deps | {f"{items.part}.__len__", f"{items.part}.__class__"}
         reckoning.result.reads |= count
         frame.control |= count
         part = f"{items.part}{ELEMENT}"
         each = OutcomeValue(count, part, frozenset({(part, True)}), items.obj[0])
         store(reckoning, target, each, frame)
+        frame.names[target.id] = each  # a name for that row
         return
     reckoning.result.reads |= items.all
     iterated(reckoning, items, frame)
     frame.control |= items.all
-    store(reckoning, target, OutcomeValue(items.all, refs=items.inside), frame)
+    store(reckoning, target, OutcomeValue(items.all, refs=items.inside, within=items.holder), frame)
 
 
 _ROWS = 5_000
 """Elements that are looked at."""
 
 
-def _is_table(reckoning: Reckoning, items: OutcomeValue) -> bool:
-    """Whether it is a list of dicts with the same keys, of which this statement changes none."""
-    if type(items.obj) is not list or not items.part or items.late or not items.obj:
+def is_table(reckoning: Reckoning, items: OutcomeValue) -> bool:
+    """Whether it is a list of dicts with the same keys, which stays one in this statement."""
+    if type(items.obj) is not list or not items.part or not items.obj or len(items.obj) > _ROWS:
         return False
-    if part_root(items.part) in reckoning.moved or len(items.obj) > _ROWS:
+    row = f"{items.part}{ELEMENT}"
+    if items.late and any(  # to give each row a key leaves as many rows
+        path != f"{row}.__len__" and not path.startswith(f"{row}[")
+        for path in reckoning.result.writes
+        if part_root(path) == part_root(items.part)
+    ):
         return False
     if any(type(each) is not dict for each in items.obj):
         return False
@@ -423,9 +490,9 @@ def _find_instance_dict(value: Any) -> Any:
 WAYS: dict[type, Way] = {
     ast.Constant: constant, ast.Name: name, ast.Attribute: attribute_outcome,
     ast.Subscript: subscript, ast.JoinedStr: text_outcome,
-    ast.FormattedValue: text_outcome, ast.List: box, ast.Tuple: box, ast.Set: box, ast.Dict: dict_outcome,
-    ast.BinOp: operation, ast.BoolOp: joined_outcome, ast.Compare: comparison_outcome, ast.UnaryOp: unary,
-    ast.IfExp: joined_outcome, ast.Slice: joined_outcome,
+    ast.FormattedValue: text_outcome, ast.List: sequence, ast.Tuple: sequence, ast.Set: box, ast.Dict: dict_outcome,
+    ast.BinOp: operation, ast.BoolOp: branched_outcome, ast.Compare: comparison_outcome, ast.UnaryOp: unary,
+    ast.IfExp: branched_outcome, ast.Slice: joined_outcome,
     ast.Await: awaited, ast.Starred: starred, ast.NamedExpr: walrus, ast.ListComp: comprehension,
     ast.SetComp: comprehension, ast.GeneratorExp: comprehension, ast.DictComp: comprehension,
 }  # fmt: skip

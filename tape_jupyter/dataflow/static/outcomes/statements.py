@@ -117,12 +117,14 @@ def loop(
     before = frame.control
     if node.orelse:
         raise Unclear
+    appended = dict(reckoning.result.appends)
     for _ in range(2):
         if isinstance(node, ast.While):
             frame.control |= reckoning.value(node.test, frame).all
         else:
             take_each(reckoning, node.iter, node.target, frame)
         reckoning.block(node.body, frame)
+    reckoning.repeat_appends(appended)
     if not leaves_block(node):
         frame.control = before
 

@@ -46,6 +46,8 @@ class OutcomeValue:
     """The object whose method it is."""
     late: frozenset[str] = NOTHING
     """What it depends on since the statement itself wrote it."""
+    within: NewObject | None = None
+    """The object made here of which it is a part, in which a change of it shows."""
 
     @property
     def all(self) -> frozenset[str]:
@@ -58,6 +60,11 @@ class OutcomeValue:
         refs = frozenset((path, False) for path, _ in self.refs)
         return refs | self.fresh.refs if self.fresh is not None else refs
 
+    @property
+    def holder(self) -> NewObject | None:
+        """The object made here that it is, or is a part of."""
+        return self.fresh if self.fresh is not None else self.within
+
 
 @dataclass(slots=True)
 class NewObject:
@@ -66,13 +73,23 @@ class NewObject:
     deps: frozenset[str] = NOTHING
     refs: frozenset[tuple[str, bool]] = frozenset()
     parts: Mapping[str, frozenset[str]] | None = None
-    """What each of its keys depends on, `['role']`, where it is a dict that was only written down."""
+    """What each of its keys or fields depends on, `['role']` or `.system`, where it has these
+    whatever the reply is.
+    """
+    kind: type | None = None
+    """The user's class whose `__init__` fills it."""
+    put: bool = False
+    """It was put into something else."""
 
-    def change(self, deps: frozenset[str], refs: frozenset[tuple[str, bool]] = frozenset()) -> None:
-        """It is changed in place, one does not know where."""
-        self.deps |= deps
-        self.refs |= refs
-        self.parts = None
+
+def put(values: Iterable[OutcomeValue]) -> frozenset[tuple[str, bool]]:
+    """What is in the thing that values are put into."""
+    refs: set[tuple[str, bool]] = set()
+    for each in values:
+        refs |= each.refs | each.inside
+        if each.holder is not None:
+            each.holder.put = True
+    return frozenset(refs)
 
 
 @dataclass(slots=True)
@@ -91,7 +108,16 @@ class StatementOutcome:
     grows: set[str] = field(default_factory=set)
     """Names that it binds to the list that they had, which has more elements now."""
     appends: dict[str, int] = field(default_factory=dict)
-    """By list, how often something is appended to it; more than once where nobody knows."""
+    """By list, how often something is appended to it; UNSURE where nobody knows."""
+    made: dict[str, OutcomeValue] = field(default_factory=dict)
+    """Names that it binds in any case, and once, to an object that it makes."""
+
+    def parts_of_made(self, name: str) -> dict[str, frozenset[str]]:
+        """What each part of such an object depends on, where it is known."""
+        value = self.made.get(name, OutcomeValue())
+        parts = (value.fresh.parts if value.fresh is not None else None) or {}
+        around = value.deps | value.late | self.raises
+        return {f"{name}{step}": deps | around for step, deps in parts.items()}
 
 
 @dataclass(slots=True)
@@ -197,6 +223,8 @@ def source_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncF
     return candidates[0] if len(candidates) == 1 else None
 
 
+UNSURE = 1 << 20
+"""How often something is appended where nobody knows."""
 NODES = 3_000
 """Nodes of syntax trees that are read for one statement."""
 
@@ -213,10 +241,10 @@ class Reckoning:
 
     def __init__(
         self, variables: Variables, unsteady: frozenset[str], moved: frozenset[str],
-        statements: Mapping[type, Way], expressions: Mapping[type, Way],
+        statements: Mapping[type, Way], expressions: Mapping[type, Way], once: frozenset[str] = NOTHING,
     ) -> None:  # fmt: skip
         self.result = StatementOutcome()
-        self.variables, self.unsteady, self.moved = variables, unsteady, moved
+        self.variables, self.unsteady, self.moved, self.once = variables, unsteady, moved, once
         self.depth = 0
         """Functions of the user's that are entered just now."""
         self._count = 0
@@ -240,10 +268,25 @@ class Reckoning:
             *(deps for path, deps in self.result.writes.items() if covers(path, part))
         )
 
+    def alter(
+        self, frame: OutcomeFrame, made: NewObject, deps: frozenset[str],
+        refs: frozenset[tuple[str, bool]] = frozenset(), *, step: str = "",
+    ) -> None:  # fmt: skip
+        """An object that the statement makes is changed in place; `step`: only this field of it."""
+        needs = self.after(frame, deps)
+        made.deps |= needs
+        made.refs |= refs
+        if not step or made.parts is None:
+            made.parts = None
+        else:
+            made.parts = {**made.parts, step: made.parts.get(step, NOTHING) | needs}
+        if made.put:  # what holds it is not told of
+            self.may_raise(frame, deps)
+
     def change(self, frame: OutcomeFrame, value: OutcomeValue, deps: frozenset[str]) -> None:
         """A value is changed in place, one does not know how."""
-        if value.fresh is not None:
-            value.fresh.change(self.after(frame, deps))
+        for made in filter(None, (value.fresh, value.within)):
+            self.alter(frame, made, deps)
         for path, _ in value.refs | (value.fresh.refs if value.fresh is not None else frozenset()):
             self.write(frame, path, deps | {path})
 
@@ -292,11 +335,21 @@ class Reckoning:
             late=self.find_later_dependencies(resource),
         )
 
+    def bound_once(self, name: str) -> Any:
+        """What a name holds after the cell, where only one statement of the cell binds it."""
+        return self.variables.value(name) if name in self.once else MISSING
+
     def now(self, value: OutcomeValue) -> Any:
         """What a name holds after the cell."""
         if value.part and value.part.isidentifier():
             return self.variables.value(value.part)
         return MISSING
+
+    def repeat_appends(self, before: Mapping[str, int]) -> None:
+        """What was appended since may be appended any number of times."""
+        appends = self.result.appends
+        for path in [p for p, count in appends.items() if count != before.get(p, 0)]:
+            appends[path] = UNSURE
 
     def all_of(self, values: Iterable[OutcomeValue]) -> frozenset[str]:
         """What values depend on that are read whole."""
