@@ -51,10 +51,10 @@ def _to_flags(value: Any) -> dict[str, Any]:
     return {str(value): True} if value else {}
 
 
-def _audit_field(name: str, value: Any, capture: str, what: str = "") -> AuditFinding:
+def _audit_field(name: str, value: Any, capture: str) -> AuditFinding:
     """Recorded where it is there, else missing."""
     if value in (None, "", {}, []):
-        return AuditFinding(name, "missing", what or "not given", capture)
+        return AuditFinding(name, "missing", "not given", capture)
     return AuditFinding(name, "recorded", _shorten_value(value))
 
 

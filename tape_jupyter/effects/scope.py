@@ -244,7 +244,6 @@ class Environment:
 
 
 ENVIRONMENT = Environment()
-Names = ReachedVariables | ClosureCells | Environment
 NAMES: tuple[type, ...] = (ReachedVariables, ClosureCells, Environment)
 
 

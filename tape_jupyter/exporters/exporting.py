@@ -87,9 +87,13 @@ def known_formats() -> dict[str, ExportFormat]:
 
 
 def export_calls(
-    where: Path, name: str, *, out: Path | None = None, endpoint: str = "", only: str | None = None,
+    where: Path,
+    name: str,
+    *,
+    out: Path | None = None,
+    endpoint: str = "",
     on_progress: Tell = ignore_progress,
-) -> Exported:  # fmt: skip
+) -> Exported:
     """Write (or send) the calls of a notebook or a cassette in another system's format. Nothing is
     overwritten.
 
@@ -106,7 +110,7 @@ def export_calls(
         )
     if endpoint and out is not None:
         raise TapeUsageError("--endpoint sends, and --out writes: choose one")
-    cassettes = listing.list_cassettes(where, only)
+    cassettes = listing.list_cassettes(where)
     goal = out if out is not None else _derive_goal(where, known_formats()[name].SUFFIX, name)
     if not endpoint:
         _require_free(goal)

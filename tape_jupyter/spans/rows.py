@@ -143,11 +143,6 @@ class Spans:
             )
         return (node.id, node.depth)
 
-    def new_revision(self) -> None:
-        """Views start again at row 0."""
-        with self._lock:
-            self.revision += 1
-
     def place(self, span: str) -> int | None:
         """The row of a span."""
         with self._lock:

@@ -36,7 +36,6 @@ _MALFORMED = (
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+"
 )
-_SLICE = "<from>"
 
 
 class RowSummary(NamedTuple):

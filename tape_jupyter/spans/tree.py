@@ -100,11 +100,6 @@ def shown_runs(book: Holder) -> list[Mapping[str, Any]]:
     ]
 
 
-def count_superseded(book: Holder) -> int:
-    """How many runs are not shown, since their cells were recorded again."""
-    return len(book.runs) - len(shown_runs(book))
-
-
 def grow(book: Holder, heads: Iterable[CallHeader], pending: Pending = NOTHING_RUNS) -> list[Node]:
     """All spans in tree order."""
     groups = by_run(heads)

@@ -15,7 +15,6 @@ from tape_jupyter.errors import CassetteError
 CAP: Final = 64 * 2**20
 """Bytes a body may expand to before it is too large to open."""
 
-_MAX_CODINGS: Final = 4
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 _ALIASES: Final = {"x-gzip": "gzip"}
 

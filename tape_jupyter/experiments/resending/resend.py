@@ -10,7 +10,7 @@ import difflib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -104,7 +104,7 @@ class Resent:
 
 def plan_resend(
     cassettes: Sequence[Path], call: str, *, settings: Sequence[str] = (), message: str | None = None, of: str = "",
-    key: str = "", environ: Mapping[str, str] | None = None,
+    key: str = "",
 ) -> ResendPlan:  # fmt: skip
     """What would be sent. Sends nothing. Raises TapeUsageError, CassetteError."""
     root = override.holding(cassettes, {"call": call, "of": of})
@@ -124,7 +124,7 @@ def plan_resend(
             f"call {entry.id} is a WebSocket: only a request with one reply is sent again"
         )
     request = edited(recorded_request, settings, message)
-    sent = _add_headers(keys.with_key(request, os.environ if environ is None else environ, key))
+    sent = _add_headers(keys.with_key(request, os.environ, key))
     cost = price.estimate(recorded_request, request, recorded_reply)
     return ResendPlan(
         book,

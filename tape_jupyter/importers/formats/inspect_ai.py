@@ -19,7 +19,6 @@ from tape_jupyter.importers.trace import Item, Run, Skipped, Span, each
 TITLE = "inspect_ai log"
 
 _REFERENCES = ("attachment://", "tc://")
-_OPENS = ("span_begin", "step", "subtask")
 _CACHED = "a model call that was answered from inspect's cache"
 
 

@@ -32,8 +32,6 @@ from tape_jupyter.instrumentation.patching import swap, undoing
 _FOR_OTHERS = ("asyncio.tasks", "asyncio.timeouts", "asyncio.staggered")
 """Modules of asyncio whose timers are their caller's."""
 
-_ORIGINAL = "__tape_original__"
-
 _FOREVER = 1e9
 """Seconds, some thirty years: a sleep without end (anyio's sleep_forever) stays in the loop, as
 nothing wakes it.

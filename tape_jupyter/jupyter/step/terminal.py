@@ -68,15 +68,13 @@ class Prompt(Reach):
     name = "prompt"
     clears = False
 
-    def __init__(
-        self, shell: InteractiveShell, read_line: Callable[[str], str] | None = None, why: str = ""
-    ) -> None:
+    def __init__(self, shell: InteractiveShell, why: str = "") -> None:
         """`why` it asks here is said once, where somebody might look for a view: not in a terminal."""
         self._shell, self._turn = shell, threading.Lock()
         self._why = (
             f"tape step: {why}" if why and getattr(shell, "kernel", None) is not None else ""
         )
-        self._read_command = read_line or _make_asker(shell)
+        self._read_command = _make_asker(shell)
         self._stepper: Stepper | None = None
 
     def attach(self, stepper: Stepper) -> None:

@@ -16,9 +16,6 @@ from tape_jupyter.spans.rows import LIMIT, PATIENCE, Spans
 from tape_jupyter.spans.search import search_spans
 from tape_jupyter.spans.tree import Node
 
-SCRIPTS = ("editor", "cards")
-"""Parts of the view that are loaded when they are first needed; never in a saved notebook."""
-
 _FAR = 2**40
 _WHOLE = 10 * PATIENCE
 
