@@ -18,7 +18,13 @@ from tape_jupyter.core.plain_text import text_or_json
 from tape_jupyter.importers import gemini, neutral, observed, rebuild
 from tape_jupyter.importers.attributes import SpanEvent, Traced, indexed
 from tape_jupyter.importers.neutral import Conversation
-from tape_jupyter.importers.observed import ObservedStep
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepArrival,
+    StepFailure,
+    StepModel,
+    StepPlace,
+)
 from tape_jupyter.importers.recorded import read_headers, status_of
 from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import load_or_text
@@ -223,13 +229,22 @@ def _read_sent_json(span: Traced) -> Call | None:
         (each.attributes for each in span.events if each.name == "exception"), {}
     )
     seen = ObservedStep(
-        span.id, "model", start=span.start, end=span.end,
-        error=str(thrown.get("exception.message") or span.error) if span.error else "",
-        thrown=str(thrown.get("exception.type") or span.attributes.get("error.type") or ""),
-        model=span.text("llm.model_name", "embedding.model_name"), usage=_read_usage(span),
-        provider=span.text("llm.provider", "llm.system") or _guess_provider(span.scope),
-        stream="contents" not in body and (streamed or any("First Token" in each.name for each in span.events)),
-    )  # fmt: skip
+        kind="model",
+        place=StepPlace(id=span.id, start=span.start, end=span.end),
+        failure=StepFailure(
+            message=str(thrown.get("exception.message") or span.error) if span.error else "",
+            type_name=str(thrown.get("exception.type") or span.attributes.get("error.type") or ""),
+        ),
+        asked=StepModel(
+            model=span.text("llm.model_name", "embedding.model_name"),
+            provider=span.text("llm.provider", "llm.system") or _guess_provider(span.scope),
+        ),
+        arrival=StepArrival(
+            streamed="contents" not in body
+            and (streamed or any("First Token" in each.name for each in span.events))
+        ),
+        usage=_read_usage(span),
+    )
     call = observed.exchanged(seen, body, {} if span.error else reply_json)
     if span.text("input.value").find(_REDACTED) >= 0:
         call.missing.append("redacted parts of the request")

@@ -11,7 +11,13 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepNotes,
+    StepPlace,
+)
 from tape_jupyter.importers.recorded import status_of
 from tape_jupyter.importers.rows import decode_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
@@ -63,19 +69,30 @@ def _read_row(
         or start + float(row.get("delay_ms") or 0) / 1000
     )
     seen = ObservedStep(
-        request_id, "model", str(row.get("model") or ""), trace, parent, start, end, request_body, reply_body,
-        model=str(row.get("model") or row.get("request_model") or ""), provider=str(row.get("provider") or ""),
-        url=_build_url(row), usage=_read_usage(row), sent=True, line=line,
-        status=status_of(row.get("response_status")),
-        about={"user": row["request_user_id"]} if row.get("request_user_id") else {},
-    )  # fmt: skip
+        kind="model",
+        name=str(row.get("model") or ""),
+        place=StepPlace(id=request_id, trace=trace, parent=parent, start=start, end=end, line=line),
+        input=request_body,
+        output=reply_body,
+        failure=StepFailure(status=status_of(row.get("response_status"))),
+        asked=StepModel(
+            model=str(row.get("model") or row.get("request_model") or ""),
+            provider=str(row.get("provider") or ""),
+            url=_build_url(row),
+        ),
+        usage=_read_usage(row),
+        sent=True,
+        notes=StepNotes(
+            about={"user": row["request_user_id"]} if row.get("request_user_id") else {}
+        ),
+    )
     if int(row.get("response_status") or 0) < 0:
-        seen.missing.append(
+        seen.notes.missing.append(
             f"status: {row['response_status']} is Helicone's own (cancelled, or timed out)"
         )
     if isinstance(reply_body, dict) and isinstance(reply_body.get("streamed_data"), list):
-        seen.chunks = reply_body["streamed_data"]
-        seen.missing.append("pace")
+        seen.arrival.chunks = reply_body["streamed_data"]
+        seen.notes.missing.append("pace")
     elif reply_body is None or reply_body == "":
         yield Skipped("a request without its reply", line=line)
         return
