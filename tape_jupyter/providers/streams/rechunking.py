@@ -72,9 +72,8 @@ class _Moves:
             if event.place is not None:
                 at[event.place] = (start, end)
         self._new: list[tuple[int, int]] = []
-        for place in range(
-            len(old)
-        ):  # an event that is gone, or was made anew, lies where the one before it ended
+        # an event that is gone, or was made anew, lies where the one before it ended
+        for place in range(len(old)):
             behind = self._new[-1][1] if self._new else 0
             self._new.append(at.get(place, (behind, behind)))
         self._last = end
