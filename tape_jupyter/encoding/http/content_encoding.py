@@ -55,7 +55,10 @@ class Decoder:
             for stage in self._stages:
                 data = stage.feed(data, self._bytes_left)
         except Exception as error:  # brotli and zstandard raise classes of their own
-            self.failure = error if isinstance(error, ValueError) else ValueError(str(error))
+            if isinstance(error, ValueError):
+                self.failure = error
+            else:
+                self.failure = ValueError(str(error))
             return b""
         self._bytes_left -= len(data)
         return data
@@ -129,9 +132,8 @@ class _Zlib:
 
     def __init__(self, wbits: int) -> None:
         self._wbits = wbits
-        self._head: bytes | None = (
-            b"" if wbits == _ZLIB else None
-        )  # not None: the first two bytes are awaited
+        # not None: the first two bytes are awaited
+        self._head: bytes | None = b"" if wbits == _ZLIB else None
         self._inflater = zlib.decompressobj(wbits)
 
     def feed(self, data: bytes, limit: int) -> bytes:
