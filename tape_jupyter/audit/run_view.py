@@ -98,7 +98,9 @@ class AuditedCall:
     @property
     def seconds(self) -> float | None:
         value = self.head.get("seconds")
-        return float(value) if isinstance(value, int | float) and value >= 0 else None
+        if isinstance(value, int | float) and value >= 0:
+            return float(value)
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,10 @@ class Exported:
         }  # fmt: skip
 
     def lines(self) -> list[str]:
-        where = (
-            [f"sent to {self.endpoint}"] if self.endpoint else [str(path) for path in self.files]
-        )
+        if self.endpoint:
+            where = [f"sent to {self.endpoint}"]
+        else:
+            where = [str(path) for path in self.files]
         lost = [f"    not in it: {what} ({count})" for what, count in self.lost.items()]
         return [
             *where,
@@ -111,7 +112,10 @@ def export_calls(
     if endpoint and out is not None:
         raise TapeUsageError("--endpoint sends, and --out writes: choose one")
     cassettes = listing.list_cassettes(where)
-    goal = out if out is not None else _derive_goal(where, known_formats()[name].SUFFIX, name)
+    if out is not None:
+        goal = out
+    else:
+        goal = _derive_goal(where, known_formats()[name].SUFFIX, name)
     if not endpoint:
         _require_free(goal)
     on_progress("reading the calls", 0, 0)

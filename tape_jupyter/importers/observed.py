@@ -248,9 +248,8 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], reply_json: Any) -> Call
     if chosen and api == rebuild.ANTHROPIC:
         api = rebuild.OPENAI_CHAT
     if isinstance(reply_json, dict) and api == rebuild.ANTHROPIC and "content" not in reply_json:
-        reply_json = (
-            decode_field(reply_json.get("message")) or reply_json
-        )  # as LangSmith's wrapper keeps it
+        # as LangSmith's wrapper keeps it
+        reply_json = decode_field(reply_json.get("message")) or reply_json
     if api == rebuild.GEMINI and gemini.are_keywords(body):
         body, reply_json = gemini.gemini_body(body), gemini.camel(reply_json)
         arrival = replace(seen.arrival, chunks=gemini.camel(list(seen.arrival.chunks)))
@@ -347,7 +346,10 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
     guessed: list[str] = []
     provider = _choose_provider(seen, model, guessed)
     responses = seen.asked.provider.endswith(".responses") or _is_responses_reply(seen.output)
-    api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
+    if responses:
+        api = rebuild.OPENAI_RESPONSES
+    else:
+        api = _APIS.get(provider, rebuild.OPENAI_CHAT)
     settings = {**body, **seen.asked.settings}
     conversation = Conversation(
         model,

@@ -154,7 +154,9 @@ def _read_turns(section: Mapping[str, Any]) -> list[conversation.Turn]:
         return conversation.reply_turns(whole_blocks(events))
     reply = _read_reply(section)
     data = http.decoded_body(reply.headers, reply.readable) if reply is not None else None
-    return conversation.reply_body_turns(reply.headers, data) if reply is not None and data else []
+    if reply is not None and data:
+        return conversation.reply_body_turns(reply.headers, data)
+    return []
 
 
 def _read_events(section: Mapping[str, Any]) -> list[Any] | None:

@@ -104,4 +104,6 @@ def _strip_marks(value: Any, missing: list[str]) -> Any:
         if mark:
             return _MARKS[mark](value[mark])
         return {name: _strip_marks(each, missing) for name, each in value.items()}
-    return [_strip_marks(each, missing) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_strip_marks(each, missing) for each in value]
+    return value

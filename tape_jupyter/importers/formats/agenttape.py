@@ -74,10 +74,8 @@ def _read_interaction(
 ) -> Iterator[Item]:
     kind = str(row.get("kind") or "")
     missing: list[str] = []
-    raw_request, raw_reply = (
-        _strip_marks(row.get("request"), missing),
-        _strip_marks(row.get("response"), missing),
-    )
+    raw_request = _strip_marks(row.get("request"), missing)
+    raw_reply = _strip_marks(row.get("response"), missing)
     if kind == "http" and isinstance(raw_request, Mapping) and isinstance(raw_reply, Mapping):
         yield _build_http_call(source, trace, number, raw_request, raw_reply, start)
         return
@@ -209,4 +207,6 @@ def _strip_marks(value: Any, missing: list[str]) -> Any:
             missing.append("what lies in the assets folder")
             return None
         return {name: _strip_marks(each_, missing) for name, each_ in value.items()}
-    return [_strip_marks(each_, missing) for each_ in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_strip_marks(each_, missing) for each_ in value]
+    return value

@@ -70,11 +70,10 @@ class _Rows:
             for inner in listed_field(body["rows"]):
                 yield from each(partial(self.row, inner, line), line)
         else:
-            what = (
-                "a request of the SDK without rows"
-                if {"method", "path"} <= row.keys()
-                else "a record that is no span"
-            )
+            if {"method", "path"} <= row.keys():
+                what = "a request of the SDK without rows"
+            else:
+                what = "a record that is no span"
             yield Skipped(what, line=line)
 
 
@@ -83,9 +82,10 @@ def _merge_parts(before: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str,
     merged = dict(before)
     for name, value in row.items():
         old = merged.get(name)
-        merged[name] = (
-            {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
-        )
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[name] = {**old, **value}
+        else:
+            merged[name] = value
     return merged
 
 
@@ -94,11 +94,9 @@ def _read_span(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
 
 
 def _build_span(file: str, row: Mapping[str, Any], line: int) -> Item:
-    attributes, metrics, about = (
-        mapping_field(row.get("span_attributes")),
-        mapping_field(row.get("metrics")),
-        mapping_field(row.get("metadata")),
-    )
+    attributes = mapping_field(row.get("span_attributes"))
+    metrics = mapping_field(row.get("metrics"))
+    about = mapping_field(row.get("metadata"))
     above = listed_field(row.get("span_parents"))
     failed = row.get("error")
     kind: Any = _KINDS.get(str(attributes.get("type") or row.get("type")), "span")

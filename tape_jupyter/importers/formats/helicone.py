@@ -29,7 +29,9 @@ _SESSION, _PATH, _NAME = "Helicone-Session-Id", "Helicone-Session-Path", "Helico
 
 
 def recognises(source: Source) -> int:
-    return 90 if {"request_id", "response_id"} <= source.keys and source.keys & _FIELDS else 0
+    if {"request_id", "response_id"} <= source.keys and source.keys & _FIELDS:
+        return 90
+    return 0
 
 
 _FIELDS = {"request_body", "response_body", "target_url", "signed_body_url", "request_properties"}
@@ -43,16 +45,15 @@ def read(source: Source) -> Iterator[Item]:
 def _read_row(
     file: str, seen_spans: set[tuple[str, str]], row: dict[str, Any], line: int
 ) -> Iterator[Item]:
-    request_body, reply_body = (
-        _read_body(row.get("request_body")),
-        _read_body(row.get("response_body")),
-    )
+    request_body = _read_body(row.get("request_body"))
+    reply_body = _read_body(row.get("response_body"))
     request_id = str(row.get("request_id") or "")
     if not isinstance(request_body, dict) or not request_body:
         where = str(row.get("signed_body_url") or "")
-        reason = (
-            "whose bodies are behind a URL, which is not fetched" if where else "without its bodies"
-        )
+        if where:
+            reason = "whose bodies are behind a URL, which is not fetched"
+        else:
+            reason = "without its bodies"
         yield Skipped(f"a request {reason}", line=line, text=where.partition("?")[0])
         return
     tags = mapping_field(row.get("request_properties") or row.get("properties"))
@@ -102,7 +103,9 @@ def _read_row(
 def _read_body(value: Any) -> Any:
     """A body; None where only Helicone's word stands in its place, that it lies behind a URL."""
     body = decode_field(value)
-    return None if isinstance(body, dict) and body.keys() == {"helicone_message"} else body
+    if isinstance(body, dict) and body.keys() == {"helicone_message"}:
+        return None
+    return body
 
 
 def _build_url(row: Mapping[str, Any]) -> str:

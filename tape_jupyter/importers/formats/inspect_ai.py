@@ -30,17 +30,15 @@ _CACHED = "a model call that was answered from inspect's cache"
 
 def recognises(source: Source) -> int:
     if source.head[:4] == b"PK\x03\x04":
-        return (
-            90
-            if source.path.suffix == ".eval" or "header.json" in _list_member_names(source)
-            else 0
-        )
-    return (
-        85
-        if {"version", "eval", "samples"} <= source.keys | source.top
-        and {"task", "status"} & source.keys
-        else 0
-    )
+        if source.path.suffix == ".eval" or "header.json" in _list_member_names(source):
+            return 90
+        return 0
+    if {"version", "eval", "samples"} <= source.keys | source.top and {
+        "task",
+        "status",
+    } & source.keys:
+        return 85
+    return 0
 
 
 def _list_member_names(source: Source) -> list[str]:

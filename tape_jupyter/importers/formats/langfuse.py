@@ -74,11 +74,12 @@ def _to_snake_case(name: str) -> str:
 def _read_observation(file: str, record: Mapping[str, Any], line: int) -> Item:
     about = mapping_field(record.get("metadata"))
     attributes = mapping_field(about.get("attributes"))
-    failed = str(record.get("status_message") or "error") if record.get("level") == "ERROR" else ""
-    start, end = (
-        attribute_seconds(record.get("start_time")),
-        attribute_seconds(record.get("end_time")),
-    )
+    if record.get("level") == "ERROR":
+        failed = str(record.get("status_message") or "error")
+    else:
+        failed = ""
+    start = attribute_seconds(record.get("start_time"))
+    end = attribute_seconds(record.get("end_time"))
     span_id, trace, parent = (
         str(record.get(name) or "") for name in ("id", "trace_id", "parent_observation_id")
     )

@@ -87,11 +87,9 @@ def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     above = order.split(".")[-2] if "." in order else ""
     parent = str(row.get("parent_run_id") or above.partition("Z")[2])
     start, end = attribute_seconds(row.get("start_time")), attribute_seconds(row.get("end_time"))
-    trace, name, failed = (
-        str(row.get("trace_id") or ""),
-        str(row.get("name") or ""),
-        str(row.get("error") or ""),
-    )
+    trace = str(row.get("trace_id") or "")
+    name = str(row.get("name") or "")
+    failed = str(row.get("error") or "")
     if any(key.startswith(("gen_ai.", "openinference.")) for key in about):
         span = Traced(run_id, trace, parent, name, start, end, about, error=failed, line=line)
         item = conventions.item_of_span(span, file)
@@ -189,9 +187,10 @@ def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[
     chunks = [each for each in events if each is not None]
     if body.get("stream") and chunks and len(chunks) > 1:
         seen.arrival.chunks = [chunk for chunk, _ in chunks]
-        seen.arrival.waits = (
-            [max(time - seen.place.start, 0.0) for _, time in chunks] if seen.place.start else ()
-        )
+        if seen.place.start:
+            seen.arrival.waits = [max(time - seen.place.start, 0.0) for _, time in chunks]
+        else:
+            seen.arrival.waits = ()
     if isinstance(seen.output, dict):
         seen.output = _restore_reply(seen.output, seen)
 
@@ -215,7 +214,9 @@ def _read_chunk(event: Any) -> tuple[dict[str, Any], float] | None:
     if isinstance(event, dict) and event.get("name") == "new_token":
         kwargs = event.get("kwargs")
     token = kwargs.get("token") if isinstance(kwargs, dict) else None
-    return (token, attribute_seconds(event.get("time"))) if isinstance(token, dict) else None
+    if isinstance(token, dict):
+        return token, attribute_seconds(event.get("time"))
+    return None
 
 
 def _restore_reply(reply: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:

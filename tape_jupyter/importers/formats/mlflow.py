@@ -74,10 +74,8 @@ def _read_trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         else:
             yield Skipped("a span that is not a JSON object", line=line)
     if info and trace:
-        tags, about = (
-            mapping_field(info.get("tags")),
-            mapping_field(info.get("trace_metadata") or info.get("request_metadata")),
-        )
+        tags = mapping_field(info.get("tags"))
+        about = mapping_field(info.get("trace_metadata") or info.get("request_metadata"))
         named = {
             name.rpartition(".")[2]: about[name]
             for name in ("mlflow.trace.session", "mlflow.trace.user")
@@ -180,4 +178,6 @@ def _strip_nulls(chunk: Any) -> Any:
             for name, value in chunk.items()
             if value is not None or name not in _NULLS
         }
-    return [_strip_nulls(each) for each in chunk] if isinstance(chunk, list) else chunk
+    if isinstance(chunk, list):
+        return [_strip_nulls(each) for each in chunk]
+    return chunk

@@ -33,7 +33,9 @@ def recognises(source: Source) -> int:
     } <= source.keys
     if has_keys and {"feedback_scores", "created_from", "thread_id", "error_info"} & source.keys:
         return 88
-    return 80 if {"trace", "spans"} <= source.top and "start_time" in source.keys else 0
+    if {"trace", "spans"} <= source.top and "start_time" in source.keys:
+        return 80
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -70,11 +72,9 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 def _read_span(
     file: str, record: Mapping[str, Any], trace: str, parent: str, line: int, depth: int
 ) -> Iterator[Item]:
-    span_id, about, failed = (
-        str(record.get("id") or ""),
-        mapping_field(record.get("metadata")),
-        mapping_field(record.get("error_info")),
-    )
+    span_id = str(record.get("id") or "")
+    about = mapping_field(record.get("metadata"))
+    failed = mapping_field(record.get("error_info"))
     kind: Any = _KINDS.get(str(record.get("type")), "span")
     seen = ObservedStep(
         kind=kind,
@@ -117,9 +117,9 @@ def _read_span(
 
 def _choose_provider(provider: str, made_by: str) -> str:
     """Opik keeps the host of a provider that it does not know."""
-    return (
-        made_by if not provider or provider[:1].isdigit() or provider == "localhost" else provider
-    )
+    if not provider or provider[:1].isdigit() or provider == "localhost":
+        return made_by
+    return provider
 
 
 def _fill_model_step(seen: ObservedStep, about: Mapping[str, Any]) -> None:
