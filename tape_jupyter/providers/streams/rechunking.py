@@ -86,8 +86,6 @@ class _Moves:
             return self._last
         start, stop = self._new[place]
         before, after = self._old[place], self._old[place + 1]
-        if offset == after or stop - start == after - before:
-            return start + (offset - before) if offset != after else stop
         return start + (offset - before) * (stop - start) // (after - before)
 
 
