@@ -113,7 +113,7 @@ class StepNotes:
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ObservedStep:
     """A step. `input` and `output` are its input and output as JSON; `sent`: they are a request's and
     a reply's own.
