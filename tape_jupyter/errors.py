@@ -57,7 +57,9 @@ class BundleError(TapeError):
 
     def at(self, place: str) -> BundleError:
         """The same error, of a bundle that has a name."""
-        return self if self.place else type(self)(self.reason, place=place, problems=self.problems)
+        if self.place:
+            return self
+        return type(self)(self.reason, place=place, problems=self.problems)
 
 
 class NotExported(BundleError):

@@ -1,5 +1,6 @@
 """Runs as a report sees them, recorded through the store: for tests of budget, kit fields, cold cases and drift."""
 
+import dataclasses
 import itertools
 import json
 from pathlib import Path
@@ -68,10 +69,8 @@ def found(chunks, query="q", name="search", **arguments):
 def run_of(folder: Path, *calls, kit=None, pins=PINS, end=None, outcome="ok", **record):
     """A run of these (request, reply) pairs, recorded and read back. `kit`, `record` and `end` are added to its records."""
     path = folder / f"{next(_numbers)}.tapes" / "main.tape.yaml"
-    return view_run(
-        *recorded(path, *calls, kit=kit, pins=pins, end=end, outcome=outcome, **record),
-        notebook="n.ipynb",
-    )
+    seen = view_run(*recorded(path, *calls, kit=kit, pins=pins, end=end, outcome=outcome, **record))
+    return dataclasses.replace(seen, notebook="n.ipynb")
 
 
 def recorded(path, *calls, kit=None, pins=PINS, end=None, outcome="ok", source="aaaa", **record):

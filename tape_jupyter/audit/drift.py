@@ -147,9 +147,8 @@ def _compare_results(before: AuditedCall, after: AuditedCall) -> Iterator[Drift]
         "retrieval scores": (_format_scores(old.chunks), _format_scores(new.chunks)),
         "retrieved text": (_format_value(before.reply), _format_value(after.reply)),
     }
-    what = next(
-        (name for name, (one, other) in compared.items() if one != other), ""
-    )  # the text holds all of it
+    # the text holds all of it
+    what = next((name for name, (one, other) in compared.items() if one != other), "")
     if what:
         yield Drift(f"{what} of {after.name}", *_cut_to_difference(*compared[what]), after.id)
 

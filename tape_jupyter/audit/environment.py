@@ -184,7 +184,10 @@ def _read_git_state(root: Path, _moved: tuple[int, ...], _window: int) -> dict[s
         "branch": headers.get("branch.head", ""),
         "dirty": dirty,
     }
-    return {**state, **({"diff": _compute_digest(diff)} if dirty else {})}
+    record: dict[str, Any] = dict(state)
+    if dirty:
+        record["diff"] = _compute_digest(diff)
+    return record
 
 
 def _run_git(root: Path, command: str, *arguments: str) -> bytes:

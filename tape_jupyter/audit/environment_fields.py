@@ -42,7 +42,10 @@ def tags(run: AuditedRun) -> dict[str, Any]:
     """
     kit_tags = kits.tags_of(run.kit)
     flags = {**_to_flags(kit_tags.get("flags")), **_to_flags((run.end or {}).get("flags"))}
-    return {**kit_tags, **({"flags": flags} if flags else {})}
+    record: dict[str, Any] = dict(kit_tags)
+    if flags:
+        record["flags"] = flags
+    return record
 
 
 def _to_flags(value: Any) -> dict[str, Any]:
@@ -51,10 +54,10 @@ def _to_flags(value: Any) -> dict[str, Any]:
     return {str(value): True} if value else {}
 
 
-def _audit_field(name: str, value: Any, capture: str, what: str = "") -> AuditFinding:
+def _audit_field(name: str, value: Any, capture: str) -> AuditFinding:
     """Recorded where it is there, else missing."""
     if value in (None, "", {}, []):
-        return AuditFinding(name, "missing", what or "not given", capture)
+        return AuditFinding(name, "missing", "not given", capture)
     return AuditFinding(name, "recorded", _shorten_value(value))
 
 
@@ -72,10 +75,10 @@ def _shorten_value(value: Any) -> str:
 
 def _audit_identity(run: AuditedRun) -> list[AuditFinding]:
     record = run.record
-    parent, cell = (
-        record.get("parent"),
+    parent = record.get("parent")
+    cell = (
         record.get("cell")
-        or "this front end sends no cell id; the hash of its source is used instead",
+        or "this front end sends no cell id; the hash of its source is used instead"
     )
     return [
         AuditFinding("run", "recorded", run.id),
@@ -127,7 +130,10 @@ def _audit_surroundings(run: AuditedRun, name: str, value: Any) -> AuditFinding:
 
 def _audit_code(kit: Mapping[str, Any]) -> list[AuditFinding]:
     modules = as_mapping(kit.get("modules"))
-    local = _shorten_value(list(modules)) if modules else "none imported from the notebook's folder"
+    if modules:
+        local = _shorten_value(list(modules))
+    else:
+        local = "none imported from the notebook's folder"
     return [
         _audit_git(as_mapping(kit.get("git"))),
         AuditFinding("local modules", "recorded", local),
@@ -163,9 +169,9 @@ def _audit_pin(name: str, value: str, *, pinned: bool) -> AuditFinding:
 
 def _audit_moment(run: AuditedRun) -> list[AuditFinding]:
     kit_clock = as_mapping(run.kit.get("clock"))
-    utc, zone = (
-        as_text(kit_clock.get("utc")),
-        as_text(as_mapping(run.pins.get("timezone")).get("zone")) or as_text(kit_clock.get("zone")),
+    utc = as_text(kit_clock.get("utc"))
+    zone = as_text(as_mapping(run.pins.get("timezone")).get("zone")) or as_text(
+        kit_clock.get("zone")
     )
     findings = [
         _audit_pin("base clock", utc, pinned="clock" in run.pins),
@@ -204,11 +210,10 @@ def _audit_hash_seed(run: AuditedRun, seed: Any) -> AuditFinding:
 def _audit_settings(run: AuditedRun) -> list[AuditFinding]:
     environment = as_mapping(run.kit.get("environment"))
     names = as_text(run.kit.get("variables")).split()
-    count = (
-        f"{format_count(len(names), 'name')}, {format_count(len(environment), 'value')}"
-        if names
-        else ""
-    )
+    if names:
+        count = f"{format_count(len(names), 'name')}, {format_count(len(environment), 'value')}"
+    else:
+        count = ""
     return [
         _audit_hash_seed(run, environment.get("PYTHONHASHSEED")),
         _audit_surroundings(run, "environment", count),
@@ -230,7 +235,10 @@ def environment_findings(call: AuditedCall) -> list[AuditFinding]:
                 call=call.id,
             )
         ]
-    request_findings = [] if isinstance(call.request, FunctionCall) else _audit_request(call)
+    if isinstance(call.request, FunctionCall):
+        request_findings = []
+    else:
+        request_findings = _audit_request(call)
     findings = [
         *request_findings,
         *_audit_model(call),
@@ -295,13 +303,18 @@ def _audit_retrieval(call: AuditedCall) -> list[AuditFinding]:
 
 def _audit_times(call: AuditedCall) -> list[AuditFinding]:
     reply = call.reply
-    first = f"{reply.waits[0]:g} s after" if isinstance(reply, Reply) and reply.waits else ""
+    if isinstance(reply, Reply) and reply.waits:
+        first = f"{reply.waits[0]:g} s after"
+    else:
+        first = ""
     ended = f"{call.seconds:g} s after" if call.seconds is not None else ""
     findings = [
         _audit_field("start", call.head.get("at"), AGAIN),
         _audit_field("end", ended, AGAIN),
     ]
-    return [*findings, AuditFinding("first byte", "recorded", first)] if first else findings
+    if first:
+        return [*findings, AuditFinding("first byte", "recorded", first)]
+    return findings
 
 
 def _audit_lineage(call: AuditedCall) -> list[AuditFinding]:

@@ -75,10 +75,8 @@ def _scan_modules() -> _Look:
 def distributions() -> list[str]:
     """`name==version` of each installed distribution a module of which is imported now, sorted."""
     sites = [site for site in dict.fromkeys(sys.path) if site.endswith("-packages")]
-    shelves, scan = (
-        [_read_shelf(site, _read_modified_time(site)) for site in sites],
-        _scan_modules(),
-    )
+    shelves = [_read_shelf(site, _read_modified_time(site)) for site in sites]
+    scan = _scan_modules()
     if scan.owners is None or scan.owners[0] != shelves:
         owners = {
             shelf.owner(key, path)

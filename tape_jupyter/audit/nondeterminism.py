@@ -97,7 +97,10 @@ def fold_findings(
     text = "; ".join(
         f"{what} ({count} {unit})" if count > 1 else what for what, count in counts[:_NAMED]
     )
-    more = f"; {format_count(len(counts) - _NAMED, 'more kind')}" if len(counts) > _NAMED else ""
+    if len(counts) > _NAMED:
+        more = f"; {format_count(len(counts) - _NAMED, 'more kind')}"
+    else:
+        more = ""
     of = f"{len(bad)} of {len(findings)} {unit}: " if len(bad) < len(findings) else ""
     capture = next((each.capture for each in bad if each.capture), "")
     return AuditFinding(name, status, f"{of}{text}{more}", capture, number)
@@ -108,9 +111,8 @@ NAMES = {
     7: "retrieval freshness", 8: "time-of-day failures", 9: "clock logic",
 }  # fmt: skip
 _SETTINGS = ("temperature", "top_p", "top_k", "max_tokens")
-_REASONS = re.compile(
-    r"(?:.*/)?(?:o[1-9]|gpt-5)(?:$|[-.])"
-)  # OpenAI's models that refuse a temperature
+# OpenAI's models that refuse a temperature
+_REASONS = re.compile(r"(?:.*/)?(?:o[1-9]|gpt-5)(?:$|[-.])")
 _DATED = re.compile(r"(?:20\d{6}|20\d\d-\d\d-\d\d|-\d{4}$|-(?:00[1-9]|v\d+(?::\d+)?)$|@20\d{6})")
 
 
@@ -191,7 +193,9 @@ def sampling(call: AuditedCall) -> AuditFinding | None:
 def _explain_no_temperature(call: AuditedCall) -> str:
     if call.facts.wire == "anthropic":
         return "anthropic's SDK 2 takes no sampling settings"
-    return "this model takes no temperature" if _REASONS.match(call.facts.model) else ""
+    if _REASONS.match(call.facts.model):
+        return "this model takes no temperature"
+    return ""
 
 
 def _shorten_value(value: Any) -> str:
@@ -226,7 +230,10 @@ def model(call: AuditedCall) -> AuditFinding | None:
     build = f", system_fingerprint {call.more.fingerprint}" if call.more.fingerprint else ""
     if _DATED.search(requested):
         same = answered in ("", requested)
-        summary = f"{requested}{build}" if same else f"{requested}, answered by {answered}{build}"
+        if same:
+            summary = f"{requested}{build}"
+        else:
+            summary = f"{requested}, answered by {answered}{build}"
         return AuditFinding(NAMES[3], "pinned" if same else "recorded", summary, "", 3, call.id)
     if not answered:
         capture = f"ask for a dated snapshot of {requested}"
@@ -239,9 +246,10 @@ def model(call: AuditedCall) -> AuditFinding | None:
             call.id,
         )
     summary = f"{requested}, answered by {answered}{build}"
-    capture = (
-        f"to pin it, ask for the dated snapshot: {answered}" if _DATED.search(answered) else ""
-    )
+    if _DATED.search(answered):
+        capture = f"to pin it, ask for the dated snapshot: {answered}"
+    else:
+        capture = ""
     return AuditFinding(NAMES[3], "recorded", summary, capture, 3, call.id)
 
 
@@ -287,11 +295,10 @@ def latency(call: AuditedCall) -> AuditFinding | None:
             NAMES[5], "missing", "its start or end time is not on the tape", capture, 5, call.id
         )
     lineage = f", task or thread {call.lineage}" if call.lineage else ""
-    waits = (
-        f", {len(call.reply.waits)} reads"
-        if isinstance(call.reply, Reply) and call.reply.waits
-        else ""
-    )
+    if isinstance(call.reply, Reply) and call.reply.waits:
+        waits = f", {len(call.reply.waits)} reads"
+    else:
+        waits = ""
     return AuditFinding(NAMES[5], "pinned", f"{call.seconds:g} s{waits}{lineage}", "", 5, call.id)
 
 
@@ -339,7 +346,10 @@ def tool_result(call: AuditedCall) -> AuditFinding | None:
         return AuditFinding(
             NAMES[6], "missing", f"{call.name}: not kept: {call.reply.unkept}", capture, 6, call.id
         )
-    how = "a stub answered" if call.head.get("frozen") == "stub" else "answered from the tape"
+    if call.head.get("frozen") == "stub":
+        how = "a stub answered"
+    else:
+        how = "answered from the tape"
     return AuditFinding(NAMES[6], "pinned", f"{call.name}: {how}", "", 6, call.id)
 
 
@@ -447,10 +457,8 @@ def chunks_of(reply: Any) -> Chunks:
 
 _LISTS = ("chunks", "documents", "results", "matches", "hits")
 _EMBEDDINGS = ("embedding", "embedding_model", "model")
-_IDS, _SCORES = (
-    ("id", "chunk_id", "doc_id", "node_id", "_id"),
-    ("score", "distance", "similarity", "relevance"),
-)
+_IDS = ("id", "chunk_id", "doc_id", "node_id", "_id")
+_SCORES = ("score", "distance", "similarity", "relevance")
 
 
 def _read_chunk(chunk: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -500,7 +508,10 @@ def failures(run: AuditedRun) -> AuditFinding:
         )
     limited = sum(bool(call.facts.limits) for call in run.calls)
     limits = f", rate-limit headers of {format_count(limited, 'call')}" if limited else ""
-    what = f"{len(findings)} failed ({findings[0].what})" if findings else "no call was refused"
+    if findings:
+        what = f"{len(findings)} failed ({findings[0].what})"
+    else:
+        what = "no call was refused"
     return AuditFinding(
         NAMES[8], "pinned" if findings else "recorded", f"{what}; started {hour}{limits}", "", 8
     )
@@ -522,16 +533,18 @@ def clock(run: AuditedRun) -> AuditFinding:
             NAMES[9], "missing", "the clock of this run is not replayed", capture, 9
         )
     if unheld:
-        capture = (
-            "np.datetime64(datetime.now())"
-            if "numpy" in unheld[0]
-            else "see the warning of that run"
-        )
+        if "numpy" in unheld[0]:
+            capture = "np.datetime64(datetime.now())"
+        else:
+            capture = "see the warning of that run"
         return AuditFinding(NAMES[9], "missing", "; ".join(unheld), capture, 9)
     readings = as_mapping((run.end or {}).get("clock"))
     count = sum(len(each) for each in readings.values() if isinstance(each, list))
     who = ", ".join(sorted({str(name).partition(" ")[0] for name in readings})[:4])
-    note = f"{count} readings on the tape, by {who}" if count else "replayed; no code read it"
+    if count:
+        note = f"{count} readings on the tape, by {who}"
+    else:
+        note = "replayed; no code read it"
     return AuditFinding(NAMES[9], "pinned", note, number=9)
 
 

@@ -98,7 +98,9 @@ class AuditedCall:
     @property
     def seconds(self) -> float | None:
         value = self.head.get("seconds")
-        return float(value) if isinstance(value, int | float) and value >= 0 else None
+        if isinstance(value, int | float) and value >= 0:
+            return float(value)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,16 +132,10 @@ class AuditedRun:
         return [call for call in self.calls if call.is_model]
 
 
-def view_run(
-    cassette: Cassette, run: str, *, limit: int | None = None, notebook: str = ""
-) -> AuditedRun:
+def view_run(cassette: Cassette, run: str, *, limit: int | None = None) -> AuditedRun:
     """The run of that id; of its calls the first `limit`."""
-    return _build_run(
-        cassette,
-        run,
-        islice((entry for entry in cassette.calls if entry.run == run), limit),
-        notebook,
-    )
+    calls = (entry for entry in cassette.calls if entry.run == run)
+    return _build_run(cassette, run, islice(calls, limit))
 
 
 def all_seen(
@@ -163,7 +159,9 @@ def all_seen(
     return [_build_run(cassette, run, islice(calls, len(by_run[run])), notebook) for run in run_ids]
 
 
-def _build_run(cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str) -> AuditedRun:
+def _build_run(
+    cassette: Cassette, run: str, entries: Iterable[Entry], notebook: str = ""
+) -> AuditedRun:
     return AuditedRun(
         run, cassette.by_run.get(run, {}), cassette.ended.get(run), calls_seen(entries), notebook
     )

@@ -62,10 +62,11 @@ class Cassette(Derived):
 
     def _clear_index(self) -> None:
         super()._clear_index()
+        # what it refers to may be gone
         self._folder, self._primed = (
             request_refs.RequestFolder(),
             "",
-        )  # what it refers to may be gone
+        )
 
     def frame(self) -> pd.DataFrame:
         """Its spans as a pandas frame: one row a span, typed columns (spans/dataframe.py tells them

@@ -66,7 +66,9 @@ def notebook_of(cassette: Path) -> Path:
     `churn.ipynb`'s.
     """
     folder = files.cassette_of(cassette).absolute().parent
-    return folder.with_suffix(".ipynb") if folder.suffix == ".tapes" else folder / ".ipynb"
+    if folder.suffix == ".tapes":
+        return folder.with_suffix(".ipynb")
+    return folder / ".ipynb"
 
 
 @dataclass

@@ -190,8 +190,12 @@ def assets_size(value: Any, folder: Path) -> int:
         if mark is None:
             return sum(assets_size(item, folder) for item in value.values())
         target = folder / str(value[mark])
-        return target.stat().st_size if _NAME.match(str(value[mark])) and target.is_file() else 0
-    return sum(assets_size(item, folder) for item in value) if isinstance(value, list) else 0
+        if _NAME.match(str(value[mark])) and target.is_file():
+            return target.stat().st_size
+        return 0
+    if isinstance(value, list):
+        return sum(assets_size(item, folder) for item in value)
+    return 0
 
 
 def asset_names(value: Any) -> set[str]:

@@ -221,7 +221,9 @@ class GrowingBody:
         if self._known is None:
             json_style.require_structure(exact.value, 0)
             candidate = json_style.find_dialect(text, exact.value)
-            return candidate if candidate is not None and candidate.separator else None
+            if candidate is not None and candidate.separator:
+                return candidate
+            return None
         dialect = self._known.dialect
         if dialect is None:
             return None

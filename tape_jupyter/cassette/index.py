@@ -120,7 +120,10 @@ class CassetteIndex(Holder):
 
     def _require_torn_record(self) -> None:
         """A file without any record is a crashed cassette only if it begins like one."""
-        start = b"" if self._journal.committed else self._journal.read(0, 11).replace(b"\r", b"")
+        if self._journal.committed:
+            start = b""
+        else:
+            start = self._journal.read(0, 11).replace(b"\r", b"")
         if start.strip(b"\0") and not b"---\ntape: ".startswith(start[:10]):
             self._journal.distrust()
             reason = f"is not a cassette: it does not begin with a `tape: {VERSION}` record"
@@ -139,11 +142,9 @@ class CassetteIndex(Holder):
         if not self.calls and not self.runs and self.base is None and kind != "tape":
             self._require_header(span, kind)
         if kind == "call" and head_match and (names := _CALL.match(span.head, head_match.end())):
-            call, run, match = (
-                _decode_group(head_match, 2),
-                sys.intern(_decode_group(names, 1)),
-                _decode_group(names, 3),
-            )
+            call = _decode_group(head_match, 2)
+            run = sys.intern(_decode_group(names, 1))
+            match = _decode_group(names, 3)
             entry = Entry(
                 self, span[:2], (call, run, match, _decode_group(names, 7)), _decode_group(names, 9)
             )
@@ -287,9 +288,10 @@ class CassetteIndex(Holder):
                     ),
                     span.offset,
                 )
-            tool = (
-                str(record.get("name", "")) if record.get("kind") in ("tool", "retrieval") else ""
-            )
+            if record.get("kind") in ("tool", "retrieval"):
+                tool = str(record.get("name", ""))
+            else:
+                tool = ""
             # four
             entry = Entry(self, span[:2], names, str(record.get("apart", "")))  # type: ignore[arg-type]
             self._add_call(entry, str(record.get("exact", "")), tool)

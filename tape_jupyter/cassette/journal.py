@@ -22,9 +22,8 @@ RECORD_CAP = 64 * 1024 * 1024
 HEAD_BYTES = 600
 _MARK = b"\n..."
 _BLOCK = 1024 * 1024
-_TORN = re.compile(
-    rb"-{1,3}\r?\Z|---\r?\n"
-)  # how a record's first bytes may look, however few arrived
+# how a record's first bytes may look, however few arrived
+_TORN = re.compile(rb"-{1,3}\r?\Z|---\r?\n")
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _APPENDING = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 
@@ -72,10 +71,11 @@ class Journal:
         self._known = self._kept_out = False
         self._seen: _FileState | None = None
         self._ending = b""  # the last bytes before `committed`: 64, or all of the last append
+        # a byte whose line is known, and its line: a list asks for them one after another
         self._counted = (
             0,
             1,
-        )  # a byte whose line is known, and its line: a list asks for them one after another
+        )
         self._written = _UNSURE  # the file as our last append left it
         self._appending_file: int | None = (
             None  # the open file, where it stays so over many appends
@@ -245,9 +245,10 @@ class Journal:
 
     def line(self, offset: int) -> int:
         """The 1-based line that byte `offset` lies on."""
-        start, count = (
-            self._counted if self._counted[0] <= offset and not self.changed() else (0, 1)
-        )
+        if self._counted[0] <= offset and not self.changed():
+            start, count = self._counted
+        else:
+            start, count = 0, 1
         left = offset - start
         with self._open_file() as file:
             file.seek(start)
@@ -410,21 +411,17 @@ class Journal:
     def writable(self) -> str:
         """Why an append would fail, or "": asked before a call is paid for."""
         if self.exists():
-            return (
-                ""
-                if os.access(self.path, os.W_OK) and _is_on_writable_disk(self.path)
-                else "the file is read-only"
-            )
+            if os.access(self.path, os.W_OK) and _is_on_writable_disk(self.path):
+                return ""
+            return "the file is read-only"
         folder = self.path.parent
         while not folder.exists() and folder != folder.parent:
             folder = folder.parent
         if not folder.is_dir():
             return f"{folder} is not a folder"
-        return (
-            ""
-            if os.access(folder, os.W_OK) and _is_on_writable_disk(folder)
-            else f"the folder {folder} is read-only"
-        )
+        if os.access(folder, os.W_OK) and _is_on_writable_disk(folder):
+            return ""
+        return f"the folder {folder} is read-only"
 
 
 def _is_on_writable_disk(path: Path) -> bool:

@@ -35,10 +35,11 @@ VOLATILE_QUERY = frozenset({"api_key", "apikey", "access_token", "sig", "signatu
 _AZURE = frozenset(
     {"se", "st", "sp", "sv", "sr", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv"}
 )
+# links that carry their own credentials
 _SIGNED = (
     ("x-amz-signature", "x-amz-"),
     ("x-goog-signature", "x-goog-"),
-)  # links that carry their own credentials
+)
 TELLING_HEADERS = frozenset({"x-amz-target", "soapaction", "range"})
 WHO_QUERY = frozenset({"key", "api_key", "apikey", "access_token", "auth_token", "id_token"})
 _PASSING_HEADERS = re.compile(
@@ -74,23 +75,24 @@ class IgnorePath:
 
 
 def _remove_path(value: Any, steps: Sequence[str]) -> Any:
+    """`value` without what the steps lead to: each is a key, a place in a list, or `*` for all."""
     step, rest = steps[0], steps[1:]
     if isinstance(value, dict):
-        if step == "*":
-            names = list(value)
-        elif step in value:
-            names = [step]
-        else:
-            names = []
-        changed = {name: _remove_path(value[name], rest) for name in names if rest}
-        return {k: changed.get(k, v) for k, v in value.items() if rest or k not in names}
+        kept = {}
+        for name, item in value.items():
+            if step not in ("*", name):
+                kept[name] = item
+            elif rest:
+                kept[name] = _remove_path(item, rest)
+        return kept
     if isinstance(value, list) and (step == "*" or step.isdigit()):
-        hit = range(len(value)) if step == "*" else range(int(step), int(step) + 1)
-        return [
-            _remove_path(v, rest) if i in hit and rest else v
-            for i, v in enumerate(value)
-            if rest or i not in hit
-        ]
+        items = []
+        for place, item in enumerate(value):
+            if step != "*" and place != int(step):
+                items.append(item)
+            elif rest:
+                items.append(_remove_path(item, rest))
+        return items
     return value
 
 
@@ -106,10 +108,8 @@ def match_key(
 def recorded_key(call: Request | FunctionCall, ignore: Sequence[IgnorePath] = ()) -> str:
     """`match_key` of a call as it stands in a cassette: masked, the arguments of a function frozen."""
     if isinstance(call, FunctionCall):
-        return _compute_digest(
-            f"{call.kind} {call.name}",
-            canonical({n: _reduce_opaque_to_type(v) for n, v in call.arguments.items()}),
-        )
+        arguments = {name: _reduce_opaque_to_type(value) for name, value in call.arguments.items()}
+        return _compute_digest(f"{call.kind} {call.name}", canonical(arguments))
     return match_key(call, Secrets(), ignore)
 
 
@@ -170,25 +170,24 @@ def match_request(
     version = secrets.version
     masked = MaskedValues(f"{request.method} {request.url.partition('?')[0]}", secrets)
     address = _build_address(request, secrets)
+    read = spelled = None
     if growing is not None and not (ignore or request.large or "content-encoding" in request.named):
         read = growing.read(_build_exact_head(request), address, _CANONICAL, secrets)
-    else:
-        read = None
     if read is not None:
         match, value, clean, spelled = read
         match = match[:_MATCH]
     else:
-        spelled = None
         text, value, clean = _read_counted_body(request, secrets, ignore, masked)
         match = _compute_digest(address, text)
     in_query = "?" in request.url and _note_masked_query(request.url, masked)
     matched_request = MatchedRequest(match, exact, value, version if clean else 0, spelled=spelled)
     matched_request = _add_masked_values(matched_request, masked)
+    # a digest of it would help to guess it
     return (
         matched_request._replace(exact="")
         if in_query or matched_request.hidden
         else matched_request
-    )  # a digest of it would help to guess it
+    )
 
 
 def _add_masked_values(matched_request: MatchedRequest, masked: MaskedValues) -> MatchedRequest:
@@ -217,17 +216,14 @@ def _note_masked_query(url: str, masked: MaskedValues) -> bool:
         return False
     query = parse_qsl(parts.query, keep_blank_values=True, errors=_BYTES)
     names = {name.lower() for name, _ in query}
-    volatile = _find_volatile_names(names, parts.netloc) - (
-        set() if "key-pair-id" in names else {"signature"}
-    )
+    volatile = _find_volatile_names(names, parts.netloc)
+    if "key-pair-id" not in names:  # CloudFront's signature is another one each time; others count
+        volatile -= {"signature"}
     any_masked = False
     for name, value in query:
         counts = name.lower() not in volatile and not is_login_query(name)
-        if (
-            masked.secrets.masks_query(name, value)
-            or masked.secrets.suspicious(value)
-            or value.startswith("<secret:")
-        ):
+        is_masked = masked.secrets.masks_query(name, value) or value.startswith("<secret:")
+        if is_masked or masked.secrets.suspicious(value):
             any_masked = True
             if counts:
                 masked.add(f"?{name}=", value)
@@ -245,10 +241,9 @@ def asked_function(
     """`match_key` of a function call. `states` tell apart what of it cannot be written
     (function_capture.as_asked).
     """
-    frozen: Any = {
-        name: _reduce_opaque_to_type(frozen_or_type(value))
-        for name, value in call.arguments.items()
-    }
+    frozen: Any = {}
+    for name, value in call.arguments.items():
+        frozen[name] = _reduce_opaque_to_type(frozen_or_type(value))
     label = f"{call.kind} {call.name}"
     text = canonical(frozen)
     masked = MaskedValues(label, secrets)
@@ -272,14 +267,14 @@ def read_identity_headers(request: Request) -> tuple[tuple[str, str], ...]:
 
     A signature is another one each time.
     """
-    headers = (
-        (name, _drop_passing_parts(name, value))
-        for name, value in sorted(request.named.items())
-        if not _passes(name)
-    )
-    return tuple(
-        (name, value) for name, value in headers if value and not value.startswith(_SIGNATURES)
-    )
+    told = []
+    for name, value in sorted(request.named.items()):
+        if _passes(name):
+            continue
+        rest = _drop_passing_parts(name, value)
+        if rest and not rest.startswith(_SIGNATURES):
+            told.append((name, rest))
+    return tuple(told)
 
 
 @lru_cache(1024)
@@ -314,9 +309,8 @@ def exact_digest(request: Request, growing: GrowingBody | None = None) -> str:
     """16 hex digits of method, URL and body as they are: equal requests are found by it without
     reading their JSON.
     """
-    return (growing or BodyHistory().build_growing_body(request.body)).digest(
-        _build_exact_head(request)
-    )
+    body = growing or BodyHistory().build_growing_body(request.body)
+    return body.digest(_build_exact_head(request))
 
 
 def _build_exact_head(request: Request) -> bytes:
@@ -347,9 +341,8 @@ def canonical_url(url: str, secrets: Secrets) -> str:
     secret.
     """
     clean = secrets.scrub_url(url)
-    if (
-        "%3C" in clean
-    ):  # a marker that the program was given in a key's place, as a client spells it
+    # a marker that the program was given in a key's place, as a client spells it
+    if "%3C" in clean:
         clean = _SPELLED_MARKER.sub(r"<secret:\1>", clean)
     return _canonicalize_url(clean)
 
@@ -372,9 +365,10 @@ def _canonicalize_url(clean: str) -> str:
     ]
     kept.sort(key=itemgetter(0))  # repeated keys keep their order
     host = parts.netloc.rpartition("@")[2].lower()
-    return f"{parts.scheme}://{host}{parts.path or '/'}" + (
-        "?" + urlencode(kept, quote_via=quote, errors=_BYTES) if kept else ""
-    )
+    address = f"{parts.scheme}://{host}{parts.path or '/'}"
+    if not kept:
+        return address
+    return f"{address}?{urlencode(kept, quote_via=quote, errors=_BYTES)}"
 
 
 _BYTES = "surrogateescape"
@@ -404,18 +398,18 @@ def _read_counted_body(
     """
     if request.large is not None:  # by what is kept of it: what was masked takes no part
         boundary = _BOUNDARY.search(request.header("content-type"))
-        large_text = request.large.counted(
-            boundary[1].encode("latin-1", "replace") if boundary else b""
-        )
-        return f"large {large_text}", None, False
+        mark = boundary[1].encode("latin-1", "replace") if boundary else b""
+        return f"large {request.large.counted(mark)}", None, False
     body = decode(request.body, request.header("content-encoding"))
     if body is None:
         return request.body.hex(), None, False
     value = json_value(body)
     if value is None:
         text = body.decode("utf-8", "surrogateescape")
+        # a form's boundary is drawn anew for each request
         boundary = _BOUNDARY.search(request.header("content-type"))
-        text = text.replace(boundary[1], "BOUNDARY") if boundary else text
+        if boundary:
+            text = text.replace(boundary[1], "BOUNDARY")
         clean = secrets.scrub(text)[0]
         masked.compare(text, clean, "body")
         return clean, None, False
@@ -496,20 +490,22 @@ def compared_fields(
     With `secrets` they are scrubbed: a diff is shown, and saved with the notebook.
     """
     if isinstance(call, FunctionCall):
-        named_values = {
-            **call.arguments,
-            **({} if call.instance is None else {"self": call.instance}),
-        }
-        arguments = {
-            name: _expand_opaque_fields(value if recorded else frozen_or_type(value))
-            for name, value in named_values.items()
-        }
+        named_values = dict(call.arguments)
+        if call.instance is not None:
+            named_values["self"] = call.instance
+        arguments = {}
+        for name, value in named_values.items():
+            structure = value if recorded else frozen_or_type(value)
+            arguments[name] = _expand_opaque_fields(structure)
         return {"tool": call.name, **dict(scalar_leaves(_scrub_value(arguments, secrets)))}
     body = decode(call.body, call.header("content-encoding"))
     if call.large is not None:
         body = f"{call.large.size:,} bytes, sha256 {call.large.sha256}".encode()
     value = json_value(body) if body else None
-    content = value if value is not None else {"body": (body or b"").decode("utf-8", "replace")}
+    if value is not None:
+        content = value
+    else:
+        content = {"body": (body or b"").decode("utf-8", "replace")}
     rest = dict(scalar_leaves(_scrub_value(content, secrets)))
     url = secrets.scrub_url(call.url) if secrets else call.url
     fields = {"method": call.method, "url": url, **dict(told_by_headers(call))}
@@ -524,11 +520,8 @@ def _expand_opaque_fields(structure: Any) -> Any:
     """
     if type(structure) is not dict or "<opaque>" not in structure:
         return structure
-    fields = structure.get("fields")
-    return {
-        "type": structure["<opaque>"],
-        **(fields or {"state": structure.get("state", "unknown")}),
-    }
+    fields = structure.get("fields") or {"state": structure.get("state", "unknown")}
+    return {"type": structure["<opaque>"], **fields}
 
 
 def _scrub_value(value: Any, secrets: Secrets | None) -> Any:
@@ -568,15 +561,12 @@ def differing_fields(
     """Each differing field: its name, its recorded and its present value, cut to `width` around the
     difference.
     """
-    names = [
-        n
-        for n in dict.fromkeys((*recorded, *now))
-        if recorded.get(n, _ABSENT) != now.get(n, _ABSENT)
-    ]
-    return [
-        (name, *_cut_around_difference(recorded.get(name, _ABSENT), now.get(name, _ABSENT), width))
-        for name in names
-    ]
+    differing = []
+    for name in dict.fromkeys((*recorded, *now)):
+        before, after = recorded.get(name, _ABSENT), now.get(name, _ABSENT)
+        if before != after:
+            differing.append((name, *_cut_around_difference(before, after, width)))
+    return differing
 
 
 class _Absent:
@@ -591,10 +581,12 @@ def _cut_around_difference(before: Any, after: Any, width: int) -> tuple[str, st
     if not (isinstance(before, str) and isinstance(after, str)):
         return _shorten_text(repr(before), width), _shorten_text(repr(after), width)
     start = parting(before, after, width, width // 3)
-    return tuple(
-        ("..." if start else "") + _shorten_text(repr(t[start : start + width]), width + 8)
-        for t in (before, after)
-    )  # type: ignore[return-value]  # two texts in, two out
+    return _cut_text(before, start, width), _cut_text(after, start, width)
+
+
+def _cut_text(text: str, start: int, width: int) -> str:
+    cut = _shorten_text(repr(text[start : start + width]), width + 8)
+    return f"...{cut}" if start else cut
 
 
 def parting(before: str, after: str, width: int, lead: int) -> int:
@@ -603,10 +595,11 @@ def parting(before: str, after: str, width: int, lead: int) -> int:
     """
     if max(len(before), len(after)) <= width:
         return 0
-    same = next(
-        (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b),
-        min(len(before), len(after)),
-    )
+    same = 0
+    for one, other in zip(before, after, strict=False):
+        if one != other:
+            break
+        same += 1
     return max(0, same - lead)
 
 

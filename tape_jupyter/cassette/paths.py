@@ -165,7 +165,9 @@ class Ladder:
                 found[(folder / argument).resolve()] = None
         notebooks = list(found)
         first = _PAPERMILL in map(_extract_program, command.argv[:_PROGRAM_WORDS])
-        return notebooks[0] if len(notebooks) == 1 or (notebooks and first) else None
+        if len(notebooks) == 1 or (notebooks and first):
+            return notebooks[0]
+        return None
 
 
 _PAPERMILL = "papermill"
@@ -177,7 +179,9 @@ _PROGRAM_WORDS = 3
 
 
 def _extract_program(argument: str) -> str:
-    return Path(argument).stem if argument.endswith((".exe", ".py")) else Path(argument).name
+    if argument.endswith((".exe", ".py")):
+        return Path(argument).stem
+    return Path(argument).name
 
 
 def _is_executor(arguments: Sequence[str]) -> bool:
@@ -307,5 +311,7 @@ def _find_papermill_start(path: Path, output: str) -> Path | None:
     """
     parts = Path(os.path.normpath(output)).parts
     if not Path(output).is_absolute() and ".." not in parts:
-        return path.parents[len(parts) - 1] if path.parts[-len(parts) :] == parts else None
+        if path.parts[-len(parts) :] == parts:
+            return path.parents[len(parts) - 1]
+        return None
     return path.parent if (path.parent / output).resolve() == path else None

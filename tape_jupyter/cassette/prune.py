@@ -100,7 +100,10 @@ def _find_runs_after(path: Path, records: Sequence[Record], run: str, fixed: set
     later = set(later_recordings(runs, run))
     if not later:
         known = any(owner(record) == run for record in runs)
-        why = "is replayed already" if known else "is not a run of it (tape show lists them)"
+        if known:
+            why = "is replayed already"
+        else:
+            why = "is not a run of it (tape show lists them)"
         raise TapeUsageError(f"{path}: {run[:80]} {why}. Nothing was dropped")
     gone = later | {owner(record) for record in runs if record.get("parent") in later}
     needed = gone & fixed

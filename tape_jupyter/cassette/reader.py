@@ -99,9 +99,8 @@ def as_far_as_sound(items: Sequence[P], read: Callable[[P], R]) -> list[R]:
 __all__ = ["TORN", "WHOLE_CHECK", "Book", "Entry", "Overridden"]
 
 WHOLE_CHECK = 1024 * 1024  # bytes: files up to this size are parsed whole when opened
-_KEPT = (
-    2 * WHOLE_CHECK
-)  # bytes of replies that are kept of such a file: what the check restored need not be made again
+# bytes of replies that are kept of such a file: what the check restored need not be made again
+_KEPT = 2 * WHOLE_CHECK
 
 
 class Book(CassetteIndex):
@@ -197,9 +196,8 @@ class Book(CassetteIndex):
             return self._read_ahead.get(entry, self.calls) if kept is None else kept
         if entry.book is not self:
             return self.base.reply(entry)
-        return self._read_replies([entry])[
-            0
-        ]  # few calls are a take's own, and they do not lie in the order of `calls`
+        # few calls are a take's own, and they do not lie in the order of `calls`
+        return self._read_replies([entry])[0]
 
     def _read_replies(self, entries: Sequence[Entry]) -> list[tuple[Reply | Value, bool]]:
         """The replies of calls that lie one after another in the file, from one read of it."""
@@ -269,7 +267,9 @@ class Book(CassetteIndex):
         section = emitter.top(text, name, last=name == "response")
         if not isinstance(section, dict):
             raise CassetteError(f"call {entry.id} has no {name}", line=2)
-        return self._bring_back_assets(section) if external_texts.MARK in text else section
+        if external_texts.MARK in text:
+            return self._bring_back_assets(section)
+        return section
 
     def _bring_back_assets(self, section: dict[str, Any]) -> dict[str, Any]:
         restored = external_texts.restore_texts(section, self._assets)
@@ -387,11 +387,10 @@ def _require_fit(entry: Overridden, reply: Reply | Value) -> None:
     """
     request = entry.recorded.request()
     if isinstance(request, FunctionCall) != isinstance(reply, Value):
-        needed = (
-            "a value or an error"
-            if isinstance(request, FunctionCall)
-            else "a status, headers and a body"
-        )
+        if isinstance(request, FunctionCall):
+            needed = "a value or an error"
+        else:
+            needed = "a status, headers and a body"
         raise CassetteError(
             f"call {entry.id} is answered by {needed}, not by what this override holds", line=2
         )

@@ -146,13 +146,11 @@ def kit_like(run: str, kit: Mapping[str, Any], base: Mapping[str, Any] | None) -
     if base is None:
         return {"kit": run, "has": dict(kit)}
     before = base.get("kit", {})
-    differs = {name: value for name, value in kit.items() if before.get(name) != value}
-    missing = {
-        name: None
-        for name in before
-        if name not in kit and name not in FAST and before[name] is not None
-    }
-    return {"kit": run, "like": base["run"], "has": {**differs, **missing}}
+    has = {name: value for name, value in kit.items() if before.get(name) != value}
+    for name in before:
+        if name not in kit and name not in FAST and before[name] is not None:
+            has[name] = None
+    return {"kit": run, "like": base["run"], "has": has}
 
 
 FAST = ("clock", "random")
@@ -189,22 +187,27 @@ def request_section(
     `digest`: with the sha256 of its body.
     """
     if isinstance(call, FunctionCall):
-        receiver = {} if call.instance is None else {"self": frozen_or_type(call.instance)}
-        return {
-            call.kind: call.name,
-            "arguments": {k: frozen_or_type(v) for k, v in call.arguments.items()},
-            **receiver,
-        }
-    kinds = call.header("content-type"), call.header("content-encoding")
+        return _build_function_section(call)
     if call.large is not None:
         body = large_section(call.large)
     elif spelled is not None and not digest:
         body = spelled._asdict()
     else:
+        kinds = call.header("content-type"), call.header("content-encoding")
         body = http_body.fold_body(call.body, *kinds, parsed, digest=digest)
+    section: dict[str, Any] = {method_key(call): secrets.scrub_url(call.url)}
     headers = headers_record(secrets.safe_request_headers(call.headers))
-    first = {method_key(call): secrets.scrub_url(call.url)}
-    return {**first, **({"headers": headers} if headers else {}), **body}
+    if headers:
+        section["headers"] = headers
+    return {**section, **body}
+
+
+def _build_function_section(call: FunctionCall) -> dict[str, Any]:
+    arguments = {name: frozen_or_type(value) for name, value in call.arguments.items()}
+    section: dict[str, Any] = {call.kind: call.name, "arguments": arguments}
+    if call.instance is not None:
+        section["self"] = frozen_or_type(call.instance)
+    return section
 
 
 def method_key(call: Request) -> str:
@@ -212,9 +215,8 @@ def method_key(call: Request) -> str:
     the format.
     """
     lower = call.method.lower()
-    taken = lower in _TAKEN or (
-        lower == "head" and call.body
-    )  # `head`: white space before a JSON body
+    # `head`: white space before a JSON body
+    taken = lower in _TAKEN or (lower == "head" and call.body)
     return call.method if taken else lower
 
 
@@ -228,32 +230,47 @@ def response_section(reply: Reply | Value, secrets: Secrets, parsed: Any = None)
     """`response:` of a record: a reply (`parsed`: its JSON, where it was read), or a function's
     value or exception.
     """
-    if isinstance(reply, Value) and reply.unkept:
-        return {"unkept": reply.unkept, **({"did": dict(reply.did)} if reply.did else {})}
-    section: dict[str, Any] = {}
     if isinstance(reply, Value):
-        section = (
-            {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
-        )
-        more = {
-            "effects": dict(reply.effects), "moved": dict(reply.moved), "did": dict(reply.did),
-            "changed": list(reply.changed),
-        }  # fmt: skip
-        return {**section, **{name: value for name, value in more.items() if value}}
+        return _build_value_section(reply)
+    section: dict[str, Any] = {}
     if reply.status is not None:
         section = _build_head_section(reply, secrets)
         section |= _build_body_section(reply, parsed)
     if len(reply.chunks) > 1:
         chunks = reply.chunks
-        section["reads"] = (
-            chunks.sizes if isinstance(chunks, large_body.LargeChunks) else list(map(len, chunks))
-        )
+        if isinstance(chunks, large_body.LargeChunks):
+            section["reads"] = chunks.sizes
+        else:
+            section["reads"] = list(map(len, chunks))
     if reply.waits:
         section["waits"] = [round(wait, 4) for wait in reply.waits]
     if reply.end != "complete":
         section["end"] = reply.end
     if reply.error is not None:
         section["error"] = dict(reply.error)
+    return section
+
+
+def _build_value_section(value: Value) -> dict[str, Any]:
+    """What a function gave or raised, and what it did; of a value that could not be kept, why."""
+    section: dict[str, Any] = {}
+    if value.unkept:
+        section["unkept"] = value.unkept
+        if value.did:
+            section["did"] = dict(value.did)
+        return section
+    if value.error is not None:
+        section["error"] = dict(value.error)
+    else:
+        section["value"] = value.value
+    if value.effects:
+        section["effects"] = dict(value.effects)
+    if value.moved:
+        section["moved"] = dict(value.moved)
+    if value.did:
+        section["did"] = dict(value.did)
+    if value.changed:
+        section["changed"] = list(value.changed)
     return section
 
 
@@ -309,7 +326,9 @@ def headers_record(headers: Headers) -> dict[str, str] | list[dict[str, str]]:
     """
     pairs = [(_FOLDED.sub(" ", name), _FOLDED.sub(" ", value)) for name, value in headers]
     once = dict(pairs)
-    return once if len(once) == len(pairs) else [{name: value} for name, value in pairs]
+    if len(once) == len(pairs):
+        return once
+    return [{name: value} for name, value in pairs]
 
 
 _FOLDED = re.compile(r"[\r\n\0]+[ \t]*")
@@ -331,10 +350,8 @@ def scrubbed(section: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
         fresh, raw = http_body.renewed(masked)
         masked = {**masked, **fresh}
         if "reads" in masked:
-            masked["reads"] = [
-                len(chunk)
-                for chunk in http_body.cut(raw, masked["reads"], _read_content_type(masked))
-            ]
+            chunks = http_body.cut(raw, masked["reads"], _read_content_type(masked))
+            masked["reads"] = list(map(len, chunks))
     return {**masked, "scrubbed": True}
 
 
@@ -355,20 +372,16 @@ def section_request(
     for kind in ("tool", "retrieval"):
         if kind in section:
             arguments = _require_mapping(section.get("arguments", {}), "arguments")
-            receiver = section.get("self")
-            return FunctionCall(
-                str(section[kind]),
-                arguments,
-                kind,
-                instance=None if receiver is None else _require_mapping(receiver, "self"),
-            )
+            instance = section.get("self")
+            if instance is not None:
+                instance = _require_mapping(instance, "self")
+            return FunctionCall(str(section[kind]), arguments, kind, instance=instance)
     method, url = _read_method_and_url(section)
+    headers = section_headers(section.get("headers"))
     if "large" in section:
-        headers = section_headers(section.get("headers"))
         return Request(method.upper(), url, headers, large=_read_large_body(section, folder))
-    return Request(
-        method.upper(), url, section_headers(section.get("headers")), http_body.restore(section)[0]
-    )
+    body, _ = http_body.restore(section)
+    return Request(method.upper(), url, headers, body)
 
 
 def _read_method_and_url(section: Mapping[str, Any]) -> tuple[str, str]:
@@ -396,11 +409,8 @@ def require_address(section: Mapping[str, Any]) -> None:
 
 def without_body(section: Mapping[str, Any]) -> dict[str, Any]:
     """A `request:` with its method, URL and headers alone."""
-    return {
-        key: value
-        for place, (key, value) in enumerate(section.items())
-        if not place or key == "headers"
-    }
+    method = next(iter(section), "")
+    return {key: value for key, value in section.items() if key in (method, "headers")}
 
 
 def _read_large_body(section: Mapping[str, Any], folder: Path | None) -> large_body.LargeBody:
@@ -416,38 +426,57 @@ def section_reply(
 
     `folder`: where large bodies lie.
     """
-    if (
-        "status" not in section
-        and "waits" not in section
-        and ({"value", "error", "unkept"} & section.keys())
-        and "end" not in section
-    ):
-        effects = _require_mapping(section.get("effects", {}), "effects")
-        moved, did = (_require_mapping(section.get(name, {}), name) for name in ("moved", "did"))
-        changed = section.get("changed", [])
-        if not isinstance(changed, list):
-            raise CassetteError("`changed` lists types, each on its line")
-        unkept, types = str(section.get("unkept", "")), tuple(map(str, changed))
-        return Value(
-            section.get("value"), _read_error(section), 0.0, unkept, effects, moved, did, types
-        ), False
+    if _is_value(section):
+        return _read_value(section), False
     if "status" not in section:
-        return Reply(
-            None, end=_read_end(section), error=_read_error(section), waits=_read_waits(section)
-        ), False
+        end, error = _read_end(section), _read_error(section)
+        return Reply(None, end=end, error=error, waits=_read_waits(section)), False
     status = section["status"]
     _require_status(status)
     headers = section_headers(section.get("headers"))
     chunks, edited = _read_chunks(section, headers, folder)
+    # an edit may have left more chunks than waits: the last wait is that of all the others
     waits = _read_waits(section)
     waits = waits[: len(chunks)] + (waits[-1:] or (0.0,)) * (len(chunks) - len(waits))
-    version, reason = (
+    reply = Reply(
+        status,
+        headers,
+        chunks,
+        waits,
+        _read_end(section),
+        _read_error(section),
         str(section.get("version", "HTTP/1.1")),
         str(section.get("reason", phrase(status))),
     )
-    return Reply(
-        status, headers, chunks, waits, _read_end(section), _read_error(section), version, reason
-    ), edited
+    return reply, edited
+
+
+def _is_value(section: Mapping[str, Any]) -> bool:
+    """Whether a `response:` is a function's. An HTTP reply may have an error too, but then it says
+    when or how it ended.
+    """
+    if {"status", "waits", "end"} & section.keys():
+        return False
+    return bool({"value", "error", "unkept"} & section.keys())
+
+
+def _read_value(section: Mapping[str, Any]) -> Value:
+    effects = _require_mapping(section.get("effects", {}), "effects")
+    moved = _require_mapping(section.get("moved", {}), "moved")
+    did = _require_mapping(section.get("did", {}), "did")
+    changed = section.get("changed", [])
+    if not isinstance(changed, list):
+        raise CassetteError("`changed` lists types, each on its line")
+    return Value(
+        section.get("value"),
+        _read_error(section),
+        0.0,
+        str(section.get("unkept", "")),
+        effects,
+        moved,
+        did,
+        tuple(map(str, changed)),
+    )
 
 
 def _read_chunks(
@@ -461,9 +490,8 @@ def _read_chunks(
         return large_body.LargeChunks(body, sizes), body.sha256 != section.get("sha256")
     raw, edited = http_body.restore(section)
     if "reads" in section:
-        return tuple(
-            http_body.cut(raw, _read_chunk_sizes(section), header_value(headers, "content-type"))
-        ), edited
+        content_type = header_value(headers, "content-type")
+        return tuple(http_body.cut(raw, _read_chunk_sizes(section), content_type)), edited
     return ((raw,) if raw else ()), edited
 
 
@@ -565,10 +593,8 @@ def with_late(
         late, edited = section_reply({"status": reply.status, **part}, folder)
         if not isinstance(late, Reply):
             raise CassetteError("a `more:` record holds late bytes of an HTTP reply, or its error")
-        chunks, waits = (
-            large_body.join_chunks(reply.chunks, late.chunks),
-            (*reply.waits, *late.waits),
-        )
+        chunks = large_body.join_chunks(reply.chunks, late.chunks)
+        waits = (*reply.waits, *late.waits)
         reply = replace(reply, chunks=chunks, waits=waits, end=late.end, error=late.error)
         any_edited = any_edited or edited
     return reply, any_edited
@@ -580,7 +606,6 @@ def with_late_steps(value: Value, parts: Sequence[Mapping[str, Any]]) -> Value:
     """
     for part in parts:
         effects = {**value.effects, **_require_mapping(part.get("effects", {}), "effects")}
-        value = replace(
-            value, value=generators.join_states(value.value, part.get("value")), effects=effects
-        )
+        steps = generators.join_states(value.value, part.get("value"))
+        value = replace(value, value=steps, effects=effects)
     return value

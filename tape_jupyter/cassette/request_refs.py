@@ -89,7 +89,10 @@ def _build_item(value: Any) -> _Item:
     if isinstance(value, int | float) or value is None:
         return _SCALAR
     data = marshal.dumps(value, _PLAIN)
-    size = len(data) if len(data) > _SURELY_WORTH else len(json.dumps(value, separators=(",", ":")))
+    if len(data) > _SURELY_WORTH:
+        size = len(data)
+    else:
+        size = len(json.dumps(value, separators=(",", ":")))
     return _Item(hashlib.sha256(data).digest(), size)
 
 
@@ -203,12 +206,15 @@ class RequestFolder:
             else:
                 texts[path] = _build_item(value).digest
                 new = self._fold_text(run, path, value, texts[path])
-            folded = folded if new is value else _replace_value(folded, path.split("."), new)
+            if new is not value:
+                folded = _replace_value(folded, path.split("."), new)
         return folded, lambda call: self._remember_body(run, call, lists, texts)
 
     def _fold_text(self, run: str, path: str, value: str, digest: bytes) -> Any:
         location = self._texts.get((path, digest))
-        return {MARK: f"{_format_owner(run, *location)} {path}"} if location else value
+        if location:
+            return {MARK: f"{_format_owner(run, *location)} {path}"}
+        return value
 
     def _fold_list(self, run: str, path: str, value: list[Any], listed: _Listed) -> list[Any]:
         out: list[Any] = []

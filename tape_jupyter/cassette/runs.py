@@ -137,9 +137,8 @@ class Current:
                 self.kept.pop(removed.id, None)
                 self.newer[removed.id] = run.id
         self.kept[run.id] = run
-        for addition in self._additions.get(
-            run.id, ()
-        ):  # two branches' records may lie in any order
+        # two branches' records may lie in any order
+        for addition in self._additions.get(run.id, ()):
             self.kept[addition.id] = addition
 
     def _find_replaced(self, run: RecordedRun) -> list[RecordedRun]:

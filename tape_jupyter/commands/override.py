@@ -134,7 +134,9 @@ def body_way(entry: Entry, body: str) -> str:
     if editable.form != "message":
         return "reply"
     keys = {"content", "tool_calls", "refusal", *json.loads(editable.current)}
-    return "message" if isinstance(value, dict) and value and keys.issuperset(value) else "text"
+    if isinstance(value, dict) and value and keys.issuperset(value):
+        return "message"
+    return "text"
 
 
 def _warn_of_callers(book: Cassette, entry: Entry) -> tuple[str, ...]:

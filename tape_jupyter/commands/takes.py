@@ -70,10 +70,10 @@ def choose_cassette(cassettes: Sequence[Path], arguments: Sequence[str]) -> Path
     if verb == "undo" and not any(
         name in files.take_names(each) for name in named for each in cassettes
     ):
-        return next(
-            (each for each in cassettes if any(files.put_aside(each, name) for name in named)),
-            cassettes[0],
-        )
+        for each in cassettes:
+            if any(files.put_aside(each, name) for name in named):
+                return each
+        return cassettes[0]
     of_take = (each for each in cassettes if set(named) & set(files.take_names(each)))
     called = (each for each in cassettes if paths.stem(each) in named)
     return next(of_take, None) or next(called, cassettes[0])
@@ -120,9 +120,8 @@ def compare_takes(
     one: Cassette, other: Cassette, on_progress: Tell = ignore_progress
 ) -> tuple[str, list[diff.CallDifference]]:
     differences = diff.diff(one, other, on_progress)
-    drift = [
-        f"drift: {each}" for each in diff.drifts(one, other, on_progress)
-    ]  # it makes no difference of calls
+    # it makes no difference of calls
+    drift = [f"drift: {each}" for each in diff.drifts(one, other, on_progress)]
     return "\n".join(
         [diff.diff_text(differences, " > ".join(one.chain), " > ".join(other.chain)), *drift]
     ), differences

@@ -206,7 +206,9 @@ def _compare_parts(one: OutputPart | None, other: OutputPart | None) -> OutputDi
 def _diff_lines(one: Sequence[str], other: Sequence[str]) -> tuple[str, ...]:
     lines = list(difflib.unified_diff(one, other, lineterm="", n=2))[2:]
     more = len(lines) - REPORTED
-    return (*lines[:REPORTED], outputs.format_more(more)) if more > 0 else tuple(lines)
+    if more > 0:
+        return (*lines[:REPORTED], outputs.format_more(more))
+    return tuple(lines)
 
 
 def _decode_image(part: OutputPart) -> bytes:

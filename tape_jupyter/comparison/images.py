@@ -76,7 +76,10 @@ def compare_images(kind: str, expected: bytes, replayed: bytes) -> Images:
             if one.size != other.size:
                 return Images(kind, expected, replayed, one.size, other.size)
             share, marked = _mark_differences(one, other)
-            why = "" if share else "the pixels are the same; the files are written otherwise"
+            if share:
+                why = ""
+            else:
+                why = "the pixels are the same; the files are written otherwise"
             return Images(kind, expected, replayed, one.size, other.size, share, marked, why)
     except ImportError:
         return Images(

@@ -251,7 +251,9 @@ def diff_outputs(
 def shortened(line: str) -> str:
     """A line of a diff as it is shown."""
     more = len(line) - DIFF_WIDTH
-    return f"{line[:DIFF_WIDTH]} ... and {more:,} more characters" if more > 0 else line
+    if more > 0:
+        return f"{line[:DIFF_WIDTH]} ... and {more:,} more characters"
+    return line
 
 
 def output_lines(outputs: Iterable[Output], where: Mapping[str, str] = NOWHERE) -> Iterator[str]:

@@ -105,7 +105,9 @@ def compare_tables(before: str, after: str) -> TableDiff | None:
         (len(one.rows), len(one.columns)), (len(other.rows), len(other.columns)), tuple(changed[:MOST]),
         max(0, len(changed) - MOST), rows_gone, rows_new, columns_gone, new,
     )  # fmt: skip
-    return table_diff if changed or columns_gone or new or rows_gone or rows_new else None
+    if changed or columns_gone or new or rows_gone or rows_new:
+        return table_diff
+    return None
 
 
 def read_table(html: str) -> HtmlTable | None:

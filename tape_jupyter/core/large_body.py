@@ -197,7 +197,9 @@ class JoinedChunks(Sequence[bytes]):
 
 def chunks_size(chunks: Sequence[bytes]) -> int:
     """Bytes of chunks in all; none is read for it."""
-    return chunks.size if isinstance(chunks, LargeChunks | JoinedChunks) else sum(map(len, chunks))
+    if isinstance(chunks, LargeChunks | JoinedChunks):
+        return chunks.size
+    return sum(map(len, chunks))
 
 
 def is_large(chunks: Sequence[bytes]) -> bool:

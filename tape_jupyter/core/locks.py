@@ -87,7 +87,10 @@ def _print_note(text: str) -> None:
 
 def _format_lock_timeout(file: int, waited: float) -> str:
     pid = _find_holder_pid(file)
-    now = f"end it (kill {pid}), or let it go on" if pid else "find who has it open, and end that"
+    if pid:
+        now = f"end it (kill {pid}), or let it go on"
+    else:
+        now = "find who has it open, and end that"
     holder = _describe_holder(file)
     return f"is locked by {holder}, and was for {waited:.0f} s of waiting. Now: {now}; then run this again"
 

@@ -50,9 +50,10 @@ def code_cells(text: str) -> list[CodeCell]:
     A notebook of version 4 is read without nbformat, whose import takes a second or two.
     """
     notebook = None if notebook_schema.wrong(text.encode()) else json.loads(text)
-    cells = (
-        notebook["cells"] if notebook and notebook["nbformat"] == 4 else parse_notebook(text).cells
-    )
+    if notebook and notebook["nbformat"] == 4:
+        cells = notebook["cells"]
+    else:
+        cells = parse_notebook(text).cells
     code = [each for each in cells if each["cell_type"] == "code"]
     ids = Counter(str(each.get("id") or "") for each in cells)
     return [

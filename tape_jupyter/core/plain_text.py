@@ -24,7 +24,9 @@ def format_count(number: int, thing: str) -> str:
     """`1 call`, `1,200 calls`; `1 reply`, `2 replies`."""
     if number == 1:
         return f"1 {thing}"
-    return f"{number:,} {thing[:-1]}ies" if thing.endswith("ly") else f"{number:,} {thing}s"
+    if thing.endswith("ly"):
+        return f"{number:,} {thing[:-1]}ies"
+    return f"{number:,} {thing}s"
 
 
 def format_times(count: int) -> str:
@@ -51,4 +53,6 @@ def format_json(value: Any) -> str:
 
 def text_or_json(value: Any) -> str:
     """A text as it is, any other value as its JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)

@@ -168,15 +168,15 @@ class Machine:
         """The strand that is spoken of; the first where none is named. Raises TapeUsageError."""
         if self.over:
             raise TapeUsageError("stepping has ended")
-        parked_strand = (
-            next(iter(self.strands.values()), None) if strand is None else self.strands.get(strand)
-        )
+        if strand is None:
+            parked_strand = next(iter(self.strands.values()), None)
+        else:
+            parked_strand = self.strands.get(strand)
         if parked_strand is None:
-            where = (
-                "no call is waiting now"
-                if not self.strands
-                else "that thread or task is not waiting at a call"
-            )
+            if not self.strands:
+                where = "no call is waiting now"
+            else:
+                where = "that thread or task is not waiting at a call"
             raise TapeUsageError(f"{where}: it is running, or has gone on")
         if revision is not None and revision < self._since.get(parked_strand.strand, 0):
             raise TapeUsageError("that thread or task has moved on since: look again")

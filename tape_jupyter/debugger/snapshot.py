@@ -28,9 +28,10 @@ _PASSING = frozenset({"_i", "_ii", "_iii", "_ih", "_dh", "In"})
 def reached(source: str, variables: Variables) -> set[str]:
     """The variables that a cell's code (as IPython transformed it) can reach."""
     statements = cell_names(source).statements
-    mention = (
-        set().union(*(mentioned(each, variables) for each in statements)) if statements else set()
-    )
+    if statements:
+        mention = set().union(*(mentioned(each, variables) for each in statements))
+    else:
+        mention = set()
     resources = variables.closure(mention)
     return resources | variables.sharing(resources)
 

@@ -143,7 +143,10 @@ class TapeClock:
             now = REAL[kind]()
             self.notes.note(lineage, module, now - base)
             return now
-        recorded = self._readings.next(lineage, module) if self._readings is not None else None
+        if self._readings is not None:
+            recorded = self._readings.next(lineage, module)
+        else:
+            recorded = None
         with self._mutex:
             schedule = self._schedule
             if recorded is None:
@@ -331,7 +334,9 @@ class TapeClock:
     def _list_running_threads(self) -> list[threading.Thread] | None:
         """The threads that the cell's code may run in; None while one is being started."""
         self._forget_ended_threads()
-        return None if self.starting else [*self.threads, *self._list_stray_threads()]
+        if self.starting:
+            return None
+        return [*self.threads, *self._list_stray_threads()]
 
     def _list_stray_threads(self) -> list[threading.Thread]:
         """Threads of earlier cells that run now: a library may have handed them work of this one
@@ -422,9 +427,8 @@ class TapeClock:
         self._lock.notify_all()
         if self._pump is None or not self._pump.is_alive():
             self._pump = threading.Thread(target=self._run_pump, name="tape clock", daemon=True)
-            contextvars.Context().run(
-                self._pump.start
-            )  # a thread of ours takes no number among the program's
+            # a thread of ours takes no number among the program's
+            contextvars.Context().run(self._pump.start)
 
     def _run_pump(self) -> None:
         gap = _GAPS[0]
@@ -486,10 +490,8 @@ class TapeClock:
             self._look_no_more()
             if self.order is not None:
                 self.order.close()
-            left, now = (
-                [*self._schedule.drain(), *(due for due, _ in self._held_deadlines)],
-                self._schedule.now,
-            )
+            left = [*self._schedule.drain(), *(due for due, _ in self._held_deadlines)]
+            now = self._schedule.now
             self._held_deadlines = []
             self._lock.notify_all()
         for due in left:

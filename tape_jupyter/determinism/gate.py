@@ -31,13 +31,11 @@ class ReplyGate:
         *,
         in_one: bool = False,
     ) -> None:
-        self._clock, self._timeline, self._call, self._ended, self._in_one = (
-            clock,
-            timeline,
-            call,
-            ended,
-            in_one,
-        )
+        self._clock = clock
+        self._timeline = timeline
+        self._call = call
+        self._ended = ended
+        self._in_one = in_one
         self._began, self._real = clock.now(), monotonic()
         self._passed = (-1.0, False)
 

@@ -294,9 +294,8 @@ class Quiet:
         if frame is None or not frame.f_code.co_filename.endswith("selectors.py"):
             return False
         selector, above = frame.f_locals.get("self"), frame.f_back
-        while (
-            above is not None and _PACKAGE in above.f_code.co_filename
-        ):  # our own door before the selector
+        # our own door before the selector
+        while above is not None and _PACKAGE in above.f_code.co_filename:
             above = above.f_back
         name = above.f_code.co_filename if above is not None else ""
         if name.endswith("socketserver.py"):

@@ -439,9 +439,9 @@ class Handovers:
             ):
                 return {}
             fields = {"order": " ".join(_format_run(run) for run in self._runs)}
-            return (
-                {**fields, "timers": dict(sorted(self._timers.items()))} if self._timers else fields
-            )
+            if self._timers:
+                return {**fields, "timers": dict(sorted(self._timers.items()))}
+            return fields
 
 
 def _format_run(run: _Run) -> str:
@@ -519,9 +519,8 @@ class RecordedOrder:
             return BEYOND
         if parts is None or len(known) in (parts, parts + 1):
             return known[part] if part < len(known) else BEYOND
-        return known[
-            min(part, len(known) - 1)
-        ]  # the reply was edited: it has other parts than it had
+        # the reply was edited: it has other parts than it had
+        return known[min(part, len(known) - 1)]
 
     def result(self, call: str) -> int:
         """The number of what a function gave in the end."""

@@ -181,9 +181,8 @@ def words_between(before: Raw, after: Raw) -> int | None:
     for block in range(_FURTHEST):
         if start == end and (block or goal >= place):
             return block * BLOCK + goal - place
-        scratch.getrandbits(
-            32 * (BLOCK + 1 - scratch.getstate()[1][-1])
-        )  # on to the first word of the next block
+        # on to the first word of the next block
+        scratch.getrandbits(32 * (BLOCK + 1 - scratch.getstate()[1][-1]))
         start = list(scratch.getstate()[1][:-1])
     return None
 
@@ -270,9 +269,10 @@ def like_mersenne(now: Raw, words: tuple[int, ...], index: Any, gauss: float | N
         raise ValueError(f"{index!r} is not a place in a block of {BLOCK} words")
     if not isinstance(now, dict):
         return 3, (*words, index), gauss
-    spare = (
-        {"has_gauss": int(gauss is not None), "gauss": gauss or 0.0} if "has_gauss" in now else {}
-    )
+    if "has_gauss" in now:
+        spare = {"has_gauss": int(gauss is not None), "gauss": gauss or 0.0}
+    else:
+        spare = {}
     return {**now, "state": {"key": _fill_array(now["state"]["key"], words), "pos": index}, **spare}
 
 

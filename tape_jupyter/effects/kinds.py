@@ -315,14 +315,12 @@ class ContextVariable:
                 yield ("context", None), item
 
 
-SEQUENCE, TUPLE, MAPPING, SET, ATTRIBUTES, NAMES_KIND = (
-    SequenceKind(),
-    Tuple(),
-    MappingKind(),
-    SetKind(),
-    Attributes(),
-    NamesKind(),
-)
+SEQUENCE = SequenceKind()
+TUPLE = Tuple()
+MAPPING = MappingKind()
+SET = SetKind()
+ATTRIBUTES = Attributes()
+NAMES_KIND = NamesKind()
 CLASS, MODULE, FUNCTION, CONTEXT = CodeHolder(), CodeHolder(), FunctionKind(), ContextVariable()
 TRAITS, HANDLER, WRAPPER, MEMBER = TraitsKind(), HandlerKind(), WrapperKind(), EnumMember()
 

@@ -590,7 +590,9 @@ def _find_kind(value: Any) -> Kind | None:
     if isinstance(value, FunctionType):
         if kinds.is_users_function(value):
             return kinds.FUNCTION
-        return kinds.WRAPPER if isinstance(_find_wrapped(value), FunctionType) else None
+        if isinstance(_find_wrapped(value), FunctionType):
+            return kinds.WRAPPER
+        return None
     return kind_of_type(type(value))
 
 
@@ -666,7 +668,9 @@ class _Writer:
     def _find_standing_path(self, value: Any) -> str | None:
         """The path of an object that was within reach before. Raises LookupError where it has none."""
         node = self._nodes.get(id(value))
-        return node.path() if node is not None and type(value) is not tuple else None
+        if node is not None and type(value) is not tuple:
+            return node.path()
+        return None
 
     def place_of(self, value: Any) -> str:
         try:
@@ -752,7 +756,9 @@ class _Writer:
         tail = next((i for i in range(rest) if before[-1 - i] is not now[-1 - i]), rest)
         middle = now[head : len(now) - tail]
         done, structure = self._attempt_value(middle, (at, "put"), path, changes)
-        return {"splice": [head, tail], "of": len(before), "put": structure} if done else {}
+        if done:
+            return {"splice": [head, tail], "of": len(before), "put": structure}
+        return {}
 
     def _write_kept(
         self, before: Kept, now: Kept, at: At, path: str, changes: Changes

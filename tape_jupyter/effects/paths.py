@@ -126,7 +126,9 @@ def suspended_frame(value: Any) -> FrameType | None:
 
 def _read_frame_locals(value: Any) -> dict[str, Any]:
     frame = suspended_frame(value)
-    return {} if frame is None or is_library_file(frame.f_code) else dict(frame.f_locals)
+    if frame is None or is_library_file(frame.f_code):
+        return {}
+    return dict(frame.f_locals)
 
 
 def _find_referent(value: Any) -> Any:
@@ -261,7 +263,9 @@ def _follow_step(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a s
         return _read_attribute(value, key)
     if kind == "item":
         if isinstance(value, Mapping):
-            return dict.__getitem__(value, key) if isinstance(value, dict) else value[key]
+            if isinstance(value, dict):
+                return dict.__getitem__(value, key)
+            return value[key]
         if isinstance(key, int) and isinstance(value, (list, tuple)) and 0 <= key < len(value):
             return value[key]
         return list(value)[key]

@@ -225,9 +225,8 @@ class Environment:
     _seen: tuple[Any, dict[str, Any]] = (None, {})
 
     def copy_state(self) -> dict[str, Any]:
-        raw = getattr(
-            os.environ, "_data", None
-        )  # compared as it is: decoding every name costs more than most tools
+        # compared as it is: decoding every name costs more than most tools
+        raw = getattr(os.environ, "_data", None)
         if raw is None or raw != Environment._seen[0]:
             state = {name: value for name, value in os.environ.items() if not is_kept_out(name)}
             Environment._seen = (dict(raw) if raw is not None else None), state
@@ -244,7 +243,6 @@ class Environment:
 
 
 ENVIRONMENT = Environment()
-Names = ReachedVariables | ClosureCells | Environment
 NAMES: tuple[type, ...] = (ReachedVariables, ClosureCells, Environment)
 
 

@@ -112,7 +112,9 @@ def _put_array(live: Any, recorded: Any) -> None:
 def _read_array(value: Any) -> Any:
     """Of one that is mapped to a file, or of another class derived of it, its values too."""
     numpy = sys.modules["numpy"]
-    return numpy.asarray(value) if value.flags.writeable else (numpy.array(value), False)
+    if value.flags.writeable:
+        return numpy.asarray(value)
+    return numpy.array(value), False
 
 
 def _digest_masked(value: Any) -> Any:
@@ -272,7 +274,9 @@ def file_of_value(value: Any) -> str:
     """The file that a database connection or an open file writes to; "" where there is none."""
     if isinstance(value, OPEN_FILE):
         name = getattr(value, "name", None)
-        return name if isinstance(name, str) and not value.closed and value.writable() else ""
+        if isinstance(name, str) and not value.closed and value.writable():
+            return name
+        return ""
     if type(value).__name__ == "memmap":  # of numpy's
         return str(value.filename or "")
     try:

@@ -207,9 +207,9 @@ def run_check(check: Check, namespace: Mapping[str, Any], texts: Sequence[str]) 
     """
     if check.kind == "pytest":
         return _run_pytest(check.file, namespace, texts)
-    return (
-        _evaluate_expression(check.text, namespace, texts) if check.expression else KernelAnswer()
-    )
+    if check.expression:
+        return _evaluate_expression(check.text, namespace, texts)
+    return KernelAnswer()
 
 
 def _evaluate_expression(

@@ -104,9 +104,9 @@ def _find_conflicts(python: Path) -> str:
     conflicts = [
         row for row in done.stderr.splitlines() if " requires " in row or "incompatible" in row
     ]
-    return (
-        f"packages that do not go together: {'; '.join(conflicts[:3])}" if done.returncode else ""
-    )
+    if done.returncode:
+        return f"packages that do not go together: {'; '.join(conflicts[:3])}"
+    return ""
 
 
 @lru_cache(maxsize=1)

@@ -135,7 +135,9 @@ def _read_reply_messages(reply: Reply, answer: Any) -> list[Message]:
         return messages.said_messages(answer) if _has_message(answer) else []
     events = http.events(reply.headers, plain_body(reply.headers, reply.body), ())
     blocks = providers_conversation.whole_blocks(events) if events is not None else []
-    return [messages.parse_message({"role": "assistant", "content": blocks})] if blocks else []
+    if blocks:
+        return [messages.parse_message({"role": "assistant", "content": blocks})]
+    return []
 
 
 def _has_message(answer: Mapping[str, Any]) -> bool:

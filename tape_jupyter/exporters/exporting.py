@@ -59,9 +59,10 @@ class Exported:
         }  # fmt: skip
 
     def lines(self) -> list[str]:
-        where = (
-            [f"sent to {self.endpoint}"] if self.endpoint else [str(path) for path in self.files]
-        )
+        if self.endpoint:
+            where = [f"sent to {self.endpoint}"]
+        else:
+            where = [str(path) for path in self.files]
         lost = [f"    not in it: {what} ({count})" for what, count in self.lost.items()]
         return [
             *where,
@@ -87,9 +88,13 @@ def known_formats() -> dict[str, ExportFormat]:
 
 
 def export_calls(
-    where: Path, name: str, *, out: Path | None = None, endpoint: str = "", only: str | None = None,
+    where: Path,
+    name: str,
+    *,
+    out: Path | None = None,
+    endpoint: str = "",
     on_progress: Tell = ignore_progress,
-) -> Exported:  # fmt: skip
+) -> Exported:
     """Write (or send) the calls of a notebook or a cassette in another system's format. Nothing is
     overwritten.
 
@@ -106,8 +111,11 @@ def export_calls(
         )
     if endpoint and out is not None:
         raise TapeUsageError("--endpoint sends, and --out writes: choose one")
-    cassettes = listing.list_cassettes(where, only)
-    goal = out if out is not None else _derive_goal(where, known_formats()[name].SUFFIX, name)
+    cassettes = listing.list_cassettes(where)
+    if out is not None:
+        goal = out
+    else:
+        goal = _derive_goal(where, known_formats()[name].SUFFIX, name)
     if not endpoint:
         _require_free(goal)
     on_progress("reading the calls", 0, 0)

@@ -185,7 +185,9 @@ def output_of(entry: Entry) -> Any:
             return parts[0].get("content", parts[0].get("text"))
         if (message := editing.reply_message(request, reply)) is not None:
             return message
-    return listing.readable_body(reply.readable, reply.headers) if reply.chunks else None
+    if reply.chunks:
+        return listing.readable_body(reply.readable, reply.headers)
+    return None
 
 
 # ---------------------------------------------------------------- files
@@ -336,7 +338,10 @@ def _build_edit(entry: Entry, answer: Any, at: str) -> Any:
         elif isinstance(output_of(entry), str) and isinstance(answer, str):
             edit = {"form": "text", "text": answer}
         elif edits.editable_of(entry).form == "message":
-            message = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+            if isinstance(answer, str):
+                message = answer
+            else:
+                message = json.dumps(answer, ensure_ascii=False)
             edit = {"form": "message", "message": message}
         else:
             edit = {"form": "raw", "body": json.dumps(answer, ensure_ascii=False)}

@@ -46,11 +46,10 @@ def send_documents(endpoint: str, documents: Sequence[bytes]) -> None:
             with _collect_log_messages() as log_messages:
                 done = exporter.export(spans[first : first + _AT_ONCE])
             if done is not SpanExportResult.SUCCESS:
-                sent = (
-                    f"{first} of {format_count(len(spans), 'span')} were sent"
-                    if first
-                    else "nothing was sent"
-                )
+                if first:
+                    sent = f"{first} of {format_count(len(spans), 'span')} were sent"
+                else:
+                    sent = "nothing was sent"
                 raise TapeUsageError(
                     f"--endpoint {endpoint}: {log_messages[-1] if log_messages else 'no answer'}; {sent}"
                 )

@@ -117,7 +117,10 @@ class _Spans:
         above, key, around = run, f"run {call.run}", call.spans
         if caller is not None and caller is not call:
             above, key = _derive_span_id(caller.id), f"call {caller.id}"
-            shared = len(caller.spans) if call.spans[: len(caller.spans)] == caller.spans else 0
+            if call.spans[: len(caller.spans)] == caller.spans:
+                shared = len(caller.spans)
+            else:
+                shared = 0
             around = call.spans[shared:]
         for name in around:
             top = above == run
@@ -154,10 +157,16 @@ class _Spans:
         if isinstance(call.request, FunctionCall):
             value = call.reply if isinstance(call.reply, Value) else Value()
             arguments, same = plain_bodies.plain_arguments(call.request)
-            result, as_it_was = plain_bodies.result(value) if value.error is None else (None, True)
+            if value.error is None:
+                result, as_it_was = plain_bodies.result(value)
+            else:
+                result, as_it_was = None, True
             lost[_TYPES] += not (same and as_it_was)
             lost[_DID] += bool(value.did or value.effects)
-            events = _build_exception_events(value.error, call) if value.error is not None else []
+            if value.error is not None:
+                events = _build_exception_events(value.error, call)
+            else:
+                events = []
             attributes = {
                 **self._convention.tool(call, arguments, result),
                 OWN: _encode_tool_call(call, arguments, result),
@@ -169,7 +178,10 @@ class _Spans:
             **_describe_http(call.request, reply),
             OWN: _encode_exchange(call, call.request, reply),
         }
-        events = _build_exception_events(reply.error, call) if reply.error is not None else []
+        if reply.error is not None:
+            events = _build_exception_events(reply.error, call)
+        else:
+            events = []
         if call.kind == "model" or registry.identify(call.request).wire:
             conversation = conversations.export_conversation(call.request, reply)
             name = f"{'embeddings' if 'embed' in conversation.facts.api else 'chat'} {conversation.facts.model}".strip()

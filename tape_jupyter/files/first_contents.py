@@ -54,7 +54,10 @@ class First:
         if not self.there:
             return {"before": "none"}
         known = {"sha256": self.sha256} if self.sha256 else {}
-        kept = {} if self.content is None else {"base64": base64.b64encode(self.content).decode()}
+        if self.content is None:
+            kept = {}
+        else:
+            kept = {"base64": base64.b64encode(self.content).decode()}
         return {"before": "file", "size": self.size, **known, **kept}
 
 

@@ -135,4 +135,6 @@ def _decode_content(first: Mapping[str, Any], folder: Path) -> bytes | None:
         content = base64.b64decode(text, validate=True)
     except (CassetteError, binascii.Error, TypeError, ValueError):
         return None
-    return content if hashlib.sha256(content).hexdigest() == first.get("sha256") else None
+    if hashlib.sha256(content).hexdigest() == first.get("sha256"):
+        return content
+    return None

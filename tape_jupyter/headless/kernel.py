@@ -145,9 +145,8 @@ def start_kernel(
     if name := env.get(KERNEL) or os.environ.get(KERNEL):
         client.kernel_name = name
     client.log = _build_quiet_log()
-    base_env = (
-        {"PYTHONHASHSEED": "0", **os.environ} if python is None else {}
-    )  # a set of texts is in the same order again
+    # a set of texts is in the same order again
+    base_env = {"PYTHONHASHSEED": "0", **os.environ} if python is None else {}
     kernel_env = {**base_env, "TAPE_MODE": mode, "TAPE_NOTEBOOK": str(path.resolve()), **env}
     kernel_env.pop("JPY_SESSION_NAME", None)  # in a terminal of Jupyter: some other notebook's
     try:
@@ -249,9 +248,8 @@ def _prefix_command(manager: Any, prefix: Sequence[str]) -> None:
     """Have the kernel's command run by another."""
     spec = copy.copy(manager.kernel_spec)
     first, *more = spec.argv
-    if re.fullmatch(
-        r"python(3(\.\d+)?)?", first
-    ):  # jupyter_client's rule, for the first word of a command
+    # jupyter_client's rule, for the first word of a command
+    if re.fullmatch(r"python(3(\.\d+)?)?", first):
         first = sys.executable
     spec.argv = [*prefix, first, *more]
     manager._kernel_spec = spec  # noqa: SLF001 - as above

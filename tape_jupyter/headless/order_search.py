@@ -89,9 +89,10 @@ def verdict(path: Path, done: list[Try]) -> str:
     unsaved = {
         cell.number for each in done for cell in each.cells if cell.messages == (run.UNSAVED,)
     }
-    unsaved_note = (
-        f"; with no saved output to compare with: {format_count(len(unsaved), 'cell')}"
-        if unsaved
-        else ""
-    )
+    if unsaved:
+        unsaved_note = (
+            f"; with no saved output to compare with: {format_count(len(unsaved), 'cell')}"
+        )
+    else:
+        unsaved_note = ""
     return f"{format_count(len(done), 'order')} tried, all as saved{unsaved_note}"

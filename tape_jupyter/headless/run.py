@@ -516,9 +516,8 @@ def write_notebook(notebook: NotebookNode, path: Path, before: tuple[int, int] |
     import nbformat
 
     goal = path if _read_stamp(path) == before else path.with_suffix(".recorded.ipynb")
-    with replacing(
-        goal.resolve(), private=True, lasting=True
-    ) as draft:  # the file that a link names, not the link
+    # the file that a link names, not the link
+    with replacing(goal.resolve(), private=True, lasting=True) as draft:
         with draft.open("w", encoding="utf-8") as file:
             nbformat.write(notebook, file)  # type: ignore[no-untyped-call]
         shutil.copymode(path, draft)

@@ -351,10 +351,8 @@ class _Assembly:
         trace.tree.add(name, TraceNode(span.parent, _clean_label(span.name), "span"))
         trace.start = min(filter(None, (trace.start, span.start)), default=0.0)
         if not span.parent:
-            trace.root, trace.failed = (
-                trace.root or _clean_label(span.name),
-                trace.failed or span.error,
-            )
+            trace.root = trace.root or _clean_label(span.name)
+            trace.failed = trace.failed or span.error
 
     def _add_call(self, trace: _Trace, call: Call, *, in_order: bool) -> None:
         """`in_order`: the file's order is that of the calls, whatever clocks say."""
@@ -464,9 +462,8 @@ class _Assembly:
                 {"reason": each.reason, "line": each.line, "text": each.text}
                 for each in trace.skipped[:100]
             ]
-        cassette.end_run(
-            run, end, self._secrets, sync=False
-        )  # the draft is synced when it is whole
+        # the draft is synced when it is whole
+        cassette.end_run(run, end, self._secrets, sync=False)
 
     def _count_spans(self, report: FileReport, trace: _Trace, outer: set[str]) -> None:
         for name in outer:
@@ -512,7 +509,10 @@ class _Writer:
         if began is None:
             call.missing.append("time")
         self._count_call(call)
-        reply_json = registry.said_json(call.reply) if isinstance(call.reply, Reply) else None
+        if isinstance(call.reply, Reply):
+            reply_json = registry.said_json(call.reply)
+        else:
+            reply_json = None
         kit = {**self._collect_facts(call, matched.json, reply_json), **_describe_origin(call)}
         kind = {"http": "host"}.get(call.kind, call.kind)
         name = "" if kit.get("model") else call.name
@@ -593,7 +593,9 @@ def _classify_call(call: Call) -> Kind | None:
     host_class = call_class.class_of(call.request)
     if host_class == "telemetry":
         return None
-    return "model" if host_class == "model" or registry.call_facts(call.request).model else "http"
+    if host_class == "model" or registry.call_facts(call.request).model:
+        return "model"
+    return "http"
 
 
 @lru_cache(64)
@@ -601,7 +603,9 @@ def file_in_cassette(file: str) -> str:
     """A file as the cassette names it: an absolute path says where somebody's home is, and goes
     with the cassette.
     """
-    return "/".join(Path(file).parts[-2:]) if Path(file).is_absolute() else Path(file).as_posix()
+    if Path(file).is_absolute():
+        return "/".join(Path(file).parts[-2:])
+    return Path(file).as_posix()
 
 
 def _format_version() -> str:

@@ -36,14 +36,10 @@ class Traced:
 
     def text(self, *names: str) -> str:
         """The first of these attributes that is there, as text."""
-        return next(
-            (
-                str(self.attributes[name])
-                for name in names
-                if self.attributes.get(name) not in (None, "")
-            ),
-            "",
-        )
+        for name in names:
+            if self.attributes.get(name) not in (None, ""):
+                return str(self.attributes[name])
+        return ""
 
 
 def plain_value(value: Any) -> Any:
@@ -186,14 +182,10 @@ def _find_first(record: Mapping[str, Any], *names: str) -> Any:
 
 
 def _find_parent_reference(record: Mapping[str, Any]) -> Any:
-    return next(
-        (
-            each.get("spanID")
-            for each in record.get("references") or ()
-            if isinstance(each, Mapping)
-        ),
-        "",
-    )
+    for each in record.get("references") or ():
+        if isinstance(each, Mapping):
+            return each.get("spanID")
+    return ""
 
 
 def _read_event(record: Mapping[str, Any]) -> SpanEvent:
@@ -210,7 +202,10 @@ def _find_error(
     tags.
     """
     status = record.get("status")
-    inner = status if isinstance(status, Mapping) else {"code": record.get("status_code", status)}
+    if isinstance(status, Mapping):
+        inner = status
+    else:
+        inner = {"code": record.get("status_code", status)}
     code = _find_first(inner, "code", "status_code") or attributes.get("otel.status_code")
     failed = str(code).rpartition(".")[2] in ("2", "ERROR", "STATUS_CODE_ERROR")
     if not failed and not ("tags" in record and attributes.get("error") is True):
@@ -238,8 +233,6 @@ def of_log(record: Mapping[str, Any]) -> tuple[str, str, SpanEvent]:
     time = attribute_seconds(
         _find_first(record, "timeUnixNano", "observedTimeUnixNano", "time_unix_nano", "timestamp")
     )
-    trace, span = (
-        _find_first(record, "traceId", "trace_id"),
-        _find_first(record, "spanId", "span_id"),
-    )
+    trace = _find_first(record, "traceId", "trace_id")
+    span = _find_first(record, "spanId", "span_id")
     return identity(trace), identity(span), SpanEvent(name, time, attributes)

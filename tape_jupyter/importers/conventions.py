@@ -18,7 +18,13 @@ from tape_jupyter.core.plain_text import text_or_json
 from tape_jupyter.importers import gemini, neutral, observed, rebuild
 from tape_jupyter.importers.attributes import SpanEvent, Traced, indexed
 from tape_jupyter.importers.neutral import Conversation
-from tape_jupyter.importers.observed import ObservedStep
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepArrival,
+    StepFailure,
+    StepModel,
+    StepPlace,
+)
 from tape_jupyter.importers.recorded import read_headers, status_of
 from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import load_or_text
@@ -61,13 +67,11 @@ def item_of_span(
         return Run(span.trace, span.name)
     if item is None:
         return Span(span.id, span.name, span.parent, span.trace, span.start, span.end, span.error)
-    item.id, item.trace, item.parent, item.start, item.end = (
-        span.id,
-        span.trace,
-        span.parent,
-        span.start,
-        span.end,
-    )
+    item.id = span.id
+    item.trace = span.trace
+    item.parent = span.parent
+    item.start = span.start
+    item.end = span.end
     item.origin = Origin(_find_system(span), file, span.id, span.line)
     item.name = item.name or span.name
     if span.error and not item.error and "tape.call" not in span.attributes:
@@ -86,10 +90,8 @@ def _read_exported_call(span: Traced) -> Call | None:
         exported.get("arguments"), dict
     ):
         return _read_exported_tool(span, exported)
-    raw_request, raw_reply = (
-        mapping_field(exported.get("request")),
-        mapping_field(exported.get("reply")),
-    )
+    raw_request = mapping_field(exported.get("request"))
+    raw_reply = mapping_field(exported.get("reply"))
     if not raw_request.get("url") or not {"status", "error"} & raw_reply.keys():
         return None
     request = Request(
@@ -102,7 +104,10 @@ def _read_exported_call(span: Traced) -> Call | None:
     sizes, waits = listed_field(raw_reply.get("reads")), listed_field(raw_reply.get("waits"))
     ends = list(accumulate((size for size in sizes if isinstance(size, int)), initial=0))
     complete = ends[-1] == len(body) and all(start < end for start, end in pairwise(ends))
-    chunks = tuple(body[start:end] for start, end in pairwise(ends)) if complete else (body,)
+    if complete:
+        chunks = tuple(body[start:end] for start, end in pairwise(ends))
+    else:
+        chunks = (body,)
     timed = len(waits) == len(chunks) and all(isinstance(wait, (int, float)) for wait in waits)
     error = raw_reply.get("error")
     reply = Reply(
@@ -223,13 +228,22 @@ def _read_sent_json(span: Traced) -> Call | None:
         (each.attributes for each in span.events if each.name == "exception"), {}
     )
     seen = ObservedStep(
-        span.id, "model", start=span.start, end=span.end,
-        error=str(thrown.get("exception.message") or span.error) if span.error else "",
-        thrown=str(thrown.get("exception.type") or span.attributes.get("error.type") or ""),
-        model=span.text("llm.model_name", "embedding.model_name"), usage=_read_usage(span),
-        provider=span.text("llm.provider", "llm.system") or _guess_provider(span.scope),
-        stream="contents" not in body and (streamed or any("First Token" in each.name for each in span.events)),
-    )  # fmt: skip
+        kind="model",
+        place=StepPlace(id=span.id, start=span.start, end=span.end),
+        failure=StepFailure(
+            message=str(thrown.get("exception.message") or span.error) if span.error else "",
+            type_name=str(thrown.get("exception.type") or span.attributes.get("error.type") or ""),
+        ),
+        asked=StepModel(
+            model=span.text("llm.model_name", "embedding.model_name"),
+            provider=span.text("llm.provider", "llm.system") or _guess_provider(span.scope),
+        ),
+        arrival=StepArrival(
+            streamed="contents" not in body
+            and (streamed or any("First Token" in each.name for each in span.events))
+        ),
+        usage=_read_usage(span),
+    )
     call = observed.exchanged(seen, body, {} if span.error else reply_json)
     if span.text("input.value").find(_REDACTED) >= 0:
         call.missing.append("redacted parts of the request")
@@ -333,10 +347,8 @@ def _read_message(record: Mapping[str, Any]) -> dict[str, Any]:
             else {"type": "uri", "uri": image or ""}
         )
     for each in indexed(record, "message.tool_calls"):
-        name, arguments = (
-            each.get("tool_call.function.name", ""),
-            each.get("tool_call.function.arguments", "{}"),
-        )
+        name = each.get("tool_call.function.name", "")
+        arguments = each.get("tool_call.function.arguments", "{}")
         parts.append(
             {
                 "type": "tool_call",
@@ -505,10 +517,8 @@ def _read_conversation(span: Traced) -> Conversation | None:
     for event in span.events:
         if event.name == _DETAILS:
             attributes = {**event.attributes, **attributes}
-    input_messages, output_messages = (
-        load_or_text(attributes.get("gen_ai.input.messages")),
-        load_or_text(attributes.get("gen_ai.output.messages")),
-    )
+    input_messages = load_or_text(attributes.get("gen_ai.input.messages"))
+    output_messages = load_or_text(attributes.get("gen_ai.output.messages"))
     if not isinstance(input_messages, list):
         input_messages, output_messages = _read_event_messages(span) or _read_numbered_messages(
             span.attributes
@@ -724,9 +734,8 @@ def _read_vercel_message(message: Mapping[str, Any]) -> dict[str, Any]:
             parts.append(_read_vercel_tool_call(each))
         elif each.get("type") == "tool-result":
             result = each.get("output", each.get("result"))
-            result = (
-                result.get("value") if isinstance(result, Mapping) and "value" in result else result
-            )
+            if isinstance(result, Mapping) and "value" in result:
+                result = result.get("value")
             parts.append(
                 {"type": "tool_call_response", "id": each.get("toolCallId", ""), "response": result}
             )
@@ -744,7 +753,10 @@ def _build_neutral_call(
         or conversation.id.startswith("resp_")
         or span.name == "openai.response"
     )
-    api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
+    if responses:
+        api = rebuild.OPENAI_RESPONSES
+    else:
+        api = _APIS.get(provider, rebuild.OPENAI_CHAT)
     if api != rebuild.OPENAI_CHAT:
         first = [each for each in conversation.input_messages if each.get("role") == "system"]
         texts = [
@@ -799,7 +811,9 @@ def _find_base_url(span: Traced, api: str) -> str:
 
 def _find_region(span: Traced) -> str:
     match = re.search(r"bedrock-runtime\.([a-z0-9-]+)\.", span.text("server.address"))
-    return match[1] if match else span.text("cloud.region", "aws.region") or "us-east-1"
+    if match:
+        return match[1]
+    return span.text("cloud.region", "aws.region") or "us-east-1"
 
 
 def function(name: str, arguments: Any, kind: str = "tool") -> FunctionCall:

@@ -80,11 +80,10 @@ def envelope_reply(
     envelope = _MAKE.get(api, _build_chat_reply)(reply, model, about)
     if usage and "usage" not in envelope:
         into, out = usage.get("input", 0), usage.get("output", 0)
-        names = (
-            ("prompt_tokens", "completion_tokens")
-            if api == rebuild.OPENAI_CHAT
-            else ("input_tokens", "output_tokens")
-        )
+        if api == rebuild.OPENAI_CHAT:
+            names = ("prompt_tokens", "completion_tokens")
+        else:
+            names = ("input_tokens", "output_tokens")
         total = {} if api == rebuild.ANTHROPIC else {"total_tokens": into + out}
         envelope["usage"] = {names[0]: into, names[1]: out, **total}
     return envelope
@@ -97,7 +96,10 @@ def _is_partial_reply(reply: Any) -> bool:
 def _build_chat_reply(reply: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
     choices = reply.get("choices") if isinstance(reply, Mapping) else reply
     if not isinstance(choices, list):
-        message = reply if isinstance(reply, Mapping) else {"role": "assistant", "content": reply}
+        if isinstance(reply, Mapping):
+            message = reply
+        else:
+            message = {"role": "assistant", "content": reply}
         choices = [
             {
                 "message": message,
@@ -144,7 +146,10 @@ def _build_responses_reply(reply: Any, model: str, about: Mapping[str, Any]) -> 
 
 def _build_anthropic_reply(reply: Any, model: str, about: Mapping[str, Any]) -> dict[str, Any]:
     content = reply.get("content") if isinstance(reply, Mapping) else reply
-    blocks = content if isinstance(content, list) else [{"type": "text", "text": content or ""}]
+    if isinstance(content, list):
+        blocks = content
+    else:
+        blocks = [{"type": "text", "text": content or ""}]
     return {
         "id": str(about.get("id") or "msg_imported"), "type": "message", "role": "assistant", "model": model,
         "content": blocks, "stop_reason": about.get("stop_reason") or "end_turn",

@@ -72,15 +72,13 @@ def text_part(content: Any) -> dict[str, Any]:
 
 def parse_message(record: Mapping[str, Any]) -> Message:
     """One message of any of these forms."""
-    if isinstance(record.get("kwargs"), Mapping) and (
-        record.get("lc") or "id" in record
-    ):  # LangChain, serialized
+    # LangChain, serialized
+    if isinstance(record.get("kwargs"), Mapping) and (record.get("lc") or "id" in record):
         name = record.get("id")
         kind = str(name[-1] if isinstance(name, list) and name else record.get("type", ""))
         return parse_message({"type": kind, **record["kwargs"], "id": None})
-    if (
-        isinstance(record.get("data"), Mapping) and "content" in record["data"]
-    ):  # LangChain, as `message_to_dict`
+    # LangChain, as `message_to_dict`
+    if isinstance(record.get("data"), Mapping) and "content" in record["data"]:
         return parse_message({**record["data"], "type": record.get("type", "")})
     if isinstance(record.get("message"), Mapping) and "role" not in record:
         return parse_message(
@@ -91,9 +89,8 @@ def parse_message(record: Mapping[str, Any]) -> Message:
         )
     kind = str(record.get("role") or record.get("type") or "user")
     role = _ROLES.get(kind.lower(), kind)
-    if (
-        _read_type(record) in _CALLS | _RESULTS | {"reasoning"} and "role" not in record
-    ):  # an item of Responses
+    # an item of Responses
+    if _read_type(record) in _CALLS | _RESULTS | {"reasoning"} and "role" not in record:
         part = part_of(record)
         role = "tool" if part["type"] == "tool_call_response" else "assistant"
         return {"role": role, "parts": [part]}
@@ -115,9 +112,10 @@ def parse_message(record: Mapping[str, Any]) -> Message:
 
 
 def _read_parts(record: Mapping[str, Any], role: str) -> Iterator[dict[str, Any]]:
-    content = (
-        record.get("parts") if isinstance(record.get("parts"), list) else record.get("content")
-    )
+    if isinstance(record.get("parts"), list):
+        content = record.get("parts")
+    else:
+        content = record.get("content")
     call_id = record.get("tool_call_id") or record.get("toolCallId")
     if role == "tool" and not _has_results(content):
         result = content if content is not None else record.get("error", "")
@@ -164,7 +162,10 @@ def _is_call(part: Any) -> bool:
 
 def tool_call_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """A tool call, in any spelling: its id, name and arguments."""
-    inner = record.get("function") if isinstance(record.get("function"), Mapping) else record
+    if isinstance(record.get("function"), Mapping):
+        inner = record.get("function")
+    else:
+        inner = record
     assert isinstance(inner, Mapping)
     name = inner.get("name") or inner.get("toolName") or inner.get("function") or ""
     arguments: Any = next(
@@ -218,9 +219,8 @@ def _read_result(record: Mapping[str, Any]) -> dict[str, Any]:
     result = next((record[key] for key in keys if record.get(key) is not None), "")
     if isinstance(result, list):  # blocks of one text
         texts = [each.get("text") for each in result if isinstance(each, Mapping)]
-        result = (
-            texts[0] if len(texts) == len(result) == 1 and isinstance(texts[0], str) else result
-        )
+        if len(texts) == len(result) == 1 and isinstance(texts[0], str):
+            result = texts[0]
     return {
         "type": "tool_call_response",
         "id": str(call_id),
@@ -235,7 +235,9 @@ def said_messages(value: Any) -> list[Message]:
     """
     decoded = decode_field(value)
     if isinstance(decoded, str):
-        return [{"role": "assistant", "parts": [text_part(decoded)]}] if decoded else []
+        if decoded:
+            return [{"role": "assistant", "parts": [text_part(decoded)]}]
+        return []
     if isinstance(decoded, list):
         return _read_reply_list(decoded)
     return _read_reply_map(decoded) if isinstance(decoded, Mapping) else []
@@ -264,7 +266,9 @@ def _read_reply_map(reply: Mapping[str, Any]) -> list[Message]:
     for name in ("message", "output", "text", "completion", "answer", "response", "result"):
         if reply.get(name):
             return said_messages(reply[name])
-    return [{"role": "assistant", "parts": [text_part(dict(reply))]}] if reply else []
+    if reply:
+        return [{"role": "assistant", "parts": [text_part(dict(reply))]}]
+    return []
 
 
 def _flatten_lists(value: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
@@ -281,4 +285,6 @@ def _read_choice(choice: Mapping[str, Any]) -> list[Message]:
     stop = stop or (info.get("finish_reason") if isinstance(info, Mapping) else None)
     inner = choice.get("message") or choice.get("content") or choice.get("text") or ""
     messages = said_messages(inner)
-    return [{**each, "finish_reason": str(stop)} for each in messages] if stop else messages
+    if stop:
+        return [{**each, "finish_reason": str(stop)} for each in messages]
+    return messages

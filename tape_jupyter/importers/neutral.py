@@ -83,7 +83,9 @@ def parts_of(message: Message) -> list[Mapping[str, Any]]:
             part if isinstance(part, Mapping) else {"type": "text", "content": str(part)}
             for part in content
         ]
-    return [{"type": "text", "content": content}] if isinstance(content, str) and content else []
+    if isinstance(content, str) and content:
+        return [{"type": "text", "content": content}]
+    return []
 
 
 def _to_text(part: Mapping[str, Any]) -> str:
@@ -132,17 +134,21 @@ def _choose_stop_reason(conversation: Conversation, *replies: Message) -> str:
 
 
 def _build_chat_body(conversation: Conversation) -> dict[str, Any]:
-    messages = [{"role": "system", "content": conversation.system}] if conversation.system else []
+    if conversation.system:
+        messages = [{"role": "system", "content": conversation.system}]
+    else:
+        messages = []
     messages += [
         each for message in conversation.input_messages for each in _build_chat_messages(message)
     ]
     tools = [{"type": "function", "function": dict(tool)} for tool in conversation.tools]
-    body = {
+    body: dict[str, Any] = {
         "messages": messages,
         "model": conversation.model,
         **conversation.settings,
-        **({"tools": tools} if tools else {}),
     }
+    if tools:
+        body["tools"] = tools
     return {**body, "stream": True} if conversation.stream else body
 
 
@@ -171,9 +177,10 @@ def _build_chat_messages(message: Message) -> Iterator[dict[str, Any]]:
 
 def _build_chat_call(part: Mapping[str, Any]) -> dict[str, Any]:
     arguments = part.get("arguments")
-    text = (
-        arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-    )
+    if isinstance(arguments, str):
+        text = arguments
+    else:
+        text = json.dumps(arguments or {}, ensure_ascii=False)
     return {
         "id": part.get("id") or "",
         "type": "function",
@@ -275,11 +282,20 @@ def _build_responses_reply(conversation: Conversation) -> dict[str, Any]:
         "input_tokens": conversation.usage.get("input", 0),
         "output_tokens": conversation.usage.get("output", 0),
     }
-    return {
-        "id": conversation.id or "resp_imported", "object": "response", "created_at": 0, "status": "completed",
-        "model": conversation.model, "output": output, "parallel_tool_calls": True, "tool_choice": "auto", "tools": [],
-        **({"usage": {**usage, "total_tokens": sum(usage.values())}} if conversation.usage else {}),
-    }  # fmt: skip
+    record: dict[str, Any] = {
+        "id": conversation.id or "resp_imported",
+        "object": "response",
+        "created_at": 0,
+        "status": "completed",
+        "model": conversation.model,
+        "output": output,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+    if conversation.usage:
+        record["usage"] = {**usage, "total_tokens": sum(usage.values())}
+    return record
 
 
 # ---------------------------------------------------------------- Anthropic
@@ -311,7 +327,9 @@ def _build_anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _simplify_blocks(blocks: list[dict[str, Any]]) -> Any:
-    return blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
+    if len(blocks) == 1 and blocks[0]["type"] == "text":
+        return blocks[0]["text"]
+    return blocks
 
 
 def _build_anthropic_blocks(message: Message) -> Iterator[dict[str, Any]]:

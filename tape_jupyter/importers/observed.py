@@ -1,6 +1,6 @@
 """A step as an observability platform keeps it -> the call that it was, or a span.
 
-Formats of platforms read their records into `Observed`; what of it is a request's own JSON, and
+Formats of platforms read their records into `ObservedStep`; what of it is a request's own JSON, and
 what has to be rebuilt from messages, is decided here by what is there, never by the platform's
 name.
 """
@@ -54,45 +54,82 @@ def usage_of(usage: Any) -> dict[str, int]:
 
 
 @dataclass(slots=True)
-class ObservedStep:
-    """A step. `input` and `output` are its input and output as JSON; `sent`: they are a request's and
-    a reply's own.
-
-    `chunks` are a stream's, parsed, and `waits` the seconds to each. `thrown` is an error's class.
+class StepPlace:
+    """Where a step stands in its trace, and in its file. `start` and `end` are seconds since 1970; 0: they
+    are not known.
     """
 
     id: str
-    kind: Literal["model", "tool", "retrieval", "span"]
-    name: str = ""
     trace: str = ""
     parent: str = ""
     start: float = 0.0
     end: float = 0.0
-    input: Any = None
-    output: Any = None
-    error: str = ""
-    thrown: str = ""
+    line: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return max(self.end - self.start, 0.0) if self.start and self.end else 0.0
+
+
+@dataclass(slots=True)
+class StepFailure:
+    """How a step failed; no message: it did not. `type_name` is the class of its error, `status` that of HTTP."""
+
+    message: str = ""
+    type_name: str = ""
+    status: int = 200
+
+
+@dataclass(slots=True)
+class StepModel:
+    """Which model was asked, where, and with what beside the messages."""
+
     model: str = ""
     provider: str = ""
     base: str = ""
     url: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     tools: Sequence[Any] = ()
-    usage: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class StepArrival:
+    """How the reply came: as a stream's `chunks`, parsed, with the seconds to each in `waits`."""
+
+    streamed: bool = False
     chunks: Sequence[Any] = ()
     waits: Sequence[float] = ()
-    stream: bool = False
-    sent: bool = False
-    status: int = 200
-    grade: Grade | None = None
-    line: int = 0
+
+
+@dataclass(slots=True)
+class StepNotes:
+    """What the source lacks and what was filled in, the grade where the format says it, and what else it
+    tells of the step.
+    """
+
     missing: list[str] = field(default_factory=list)
     assumed: list[str] = field(default_factory=list)
+    grade: Grade | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def seconds(self) -> float:
-        return max(self.end - self.start, 0.0) if self.start and self.end else 0.0
+
+@dataclass(slots=True, kw_only=True)
+class ObservedStep:
+    """A step. `input` and `output` are its input and output as JSON; `sent`: they are a request's and
+    a reply's own.
+    """
+
+    kind: Literal["model", "tool", "retrieval", "span"]
+    place: StepPlace
+    name: str = ""
+    input: Any = None
+    output: Any = None
+    failure: StepFailure = field(default_factory=StepFailure)
+    asked: StepModel = field(default_factory=StepModel)
+    arrival: StepArrival = field(default_factory=StepArrival)
+    usage: Mapping[str, int] = field(default_factory=dict)
+    sent: bool = False
+    notes: StepNotes = field(default_factory=StepNotes)
 
 
 def item(seen: ObservedStep, system: str, file: str) -> Call | Span:
@@ -102,19 +139,41 @@ def item(seen: ObservedStep, system: str, file: str) -> Call | Span:
         call = _read_sent_json(seen) or _rebuild_call(seen)
     elif seen.kind in ("tool", "retrieval"):
         call = _build_tool_call(seen)
+    place = seen.place
     if call is None:
-        return Span(seen.id, seen.name, seen.parent, seen.trace, seen.start, seen.end, seen.error)
-    call.origin = Origin(system, file, seen.id, seen.line)
-    call.missing += seen.missing
-    call.assumed += seen.assumed
+        return Span(
+            place.id,
+            seen.name,
+            place.parent,
+            place.trace,
+            place.start,
+            place.end,
+            seen.failure.message,
+        )
+    call.origin = Origin(system, file, place.id, place.line)
+    call.missing += seen.notes.missing
+    call.assumed += seen.notes.assumed
     return call
 
 
 def _build_call(seen: ObservedStep, request: Any, reply: Any, grade: Grade, **fields: Any) -> Call:
+    place, notes = seen.place, seen.notes
     return Call(
-        seen.id, seen.kind, request, reply, seen.grade or grade, Origin(""), seen.trace, seen.parent,  # type: ignore[arg-type]
-        seen.name, start=seen.start, end=seen.end, error=seen.error, about=seen.about, **fields,
-    )  # fmt: skip
+        place.id,
+        seen.kind,  # type: ignore[arg-type] # no step of kind "span" comes here
+        request,
+        reply,
+        notes.grade or grade,
+        Origin(""),
+        place.trace,
+        place.parent,
+        seen.name,
+        start=place.start,
+        end=place.end,
+        error=seen.failure.message,
+        about=notes.about,
+        **fields,
+    )
 
 
 # ---------------------------------------------------------------- a request's own JSON
@@ -128,9 +187,9 @@ def _read_sent_json(seen: ObservedStep) -> Call | None:
     if not seen.sent and not {"model", "modelId", "contents"} & body.keys():
         return None  # messages alone: the rest of the request stands elsewhere, or nowhere
     if not (
-        seen.error
-        or seen.chunks
-        or seen.status >= 400
+        seen.failure.message
+        or seen.arrival.chunks
+        or seen.failure.status >= 400
         or (isinstance(reply_json, dict) and (seen.sent or _SAID & reply_json.keys()))
     ):
         return None
@@ -180,29 +239,30 @@ def keywords(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def exchanged(seen: ObservedStep, body: dict[str, Any], reply_json: Any) -> Call:
     """A call of which the source holds the JSON of its request and of its reply (or of its chunks)."""
     body = keywords(body)
-    model = str(body.get("model") or body.get("modelId") or seen.model)
-    missing, assumed = [each for each in UNSENT if each != "url" or not seen.url], list[str]()
+    model = str(body.get("model") or body.get("modelId") or seen.asked.model)
+    missing = [each for each in UNSENT if each != "url" or not seen.asked.url]
+    assumed: list[str] = []
     chosen = isinstance(reply_json, dict) and "choices" in reply_json
     provider = _choose_provider(seen, "" if chosen else model, assumed)
     api = rebuild.api_of(provider, body)
     if chosen and api == rebuild.ANTHROPIC:
         api = rebuild.OPENAI_CHAT
     if isinstance(reply_json, dict) and api == rebuild.ANTHROPIC and "content" not in reply_json:
-        reply_json = (
-            decode_field(reply_json.get("message")) or reply_json
-        )  # as LangSmith's wrapper keeps it
+        # as LangSmith's wrapper keeps it
+        reply_json = decode_field(reply_json.get("message")) or reply_json
     if api == rebuild.GEMINI and gemini.are_keywords(body):
         body, reply_json = gemini.gemini_body(body), gemini.camel(reply_json)
-        seen = replace(seen, chunks=gemini.camel(list(seen.chunks)))
+        arrival = replace(seen.arrival, chunks=gemini.camel(list(seen.arrival.chunks)))
+        seen = replace(seen, arrival=arrival)
         assumed.append("the request's JSON, from the SDK's arguments")
     elif "modelId" in body:  # boto3's, which goes into the address
         body = {name: value for name, value in body.items() if name != "modelId"}
-    stream = bool(body.get("stream")) or bool(seen.chunks) or seen.stream
+    stream = bool(body.get("stream")) or bool(seen.arrival.chunks) or seen.arrival.streamed
     if stream and "stream" not in body and api not in (rebuild.GEMINI, rebuild.BEDROCK):
         body = {**body, "stream": True}
         assumed.append("stream: true, as the source tells of chunks or of a first token")
-    url = seen.url or rebuild.url_of(
-        api, provider, assumed, model=model, stream=stream, base=seen.base
+    url = seen.asked.url or rebuild.url_of(
+        api, provider, assumed, model=model, stream=stream, base=seen.asked.base
     )
     reply = _build_reply(seen, api, reply_json, missing, assumed, stream=stream)
     return _build_call(
@@ -213,8 +273,8 @@ def exchanged(seen: ObservedStep, body: dict[str, Any], reply_json: Any) -> Call
 
 def _choose_provider(seen: ObservedStep, model: str, assumed: list[str]) -> str:
     """The provider that the source names, or the one whose model this is called."""
-    named = rebuild.provider_of(seen.provider)
-    if named or seen.base or seen.url:
+    named = rebuild.provider_of(seen.asked.provider)
+    if named or seen.asked.base or seen.asked.url:
         return named
     owner = next((owner for start, owner in _OWNERS.items() if model.startswith(start)), "")
     if owner:
@@ -236,16 +296,22 @@ def _build_reply(
 ) -> Reply:
     """The reply: an error's, the chunks of a stream, or what the source put together."""
     is_object = isinstance(reply_json, dict)
-    if seen.status >= _FAILED and reply_json is not None:
-        return rebuild.reply(reply_json, seen.status, seen.seconds)
-    if seen.error and not seen.chunks and not (is_object and _SAID & reply_json.keys()):
-        reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
+    if seen.failure.status >= _FAILED and reply_json is not None:
+        return rebuild.reply(reply_json, seen.failure.status, seen.place.seconds)
+    if (
+        seen.failure.message
+        and not seen.arrival.chunks
+        and not (is_object and _SAID & reply_json.keys())
+    ):
+        reply, more = rebuild.failed(
+            seen.failure.type_name, seen.failure.message, seen.place.seconds
+        )
         assumed += more
         return reply
-    if seen.chunks:
-        return rebuild.streamed(api, seen.chunks, seen.waits)
+    if seen.arrival.chunks:
+        return rebuild.streamed(api, seen.arrival.chunks, seen.arrival.waits)
     if not stream or not is_object:
-        return rebuild.reply(reply_json, seconds=seen.seconds)
+        return rebuild.reply(reply_json, seconds=seen.place.seconds)
     missing.append("chunks")
     reply = rebuild.as_stream(api, reply_json)
     if not reply.chunks:
@@ -272,16 +338,19 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
         return None
     output_messages = messages.said_messages(seen.output)
     tools = [
-        *seen.tools,
+        *seen.asked.tools,
         *(decode_field(body.get("tools")) or ()),
         *messages.declarations(decode_field(listed)),
     ]
-    model = seen.model or str(body.get("model") or "")
+    model = seen.asked.model or str(body.get("model") or "")
     guessed: list[str] = []
     provider = _choose_provider(seen, model, guessed)
-    responses = seen.provider.endswith(".responses") or _is_responses_reply(seen.output)
-    api = rebuild.OPENAI_RESPONSES if responses else _APIS.get(provider, rebuild.OPENAI_CHAT)
-    settings = {**body, **seen.settings}
+    responses = seen.asked.provider.endswith(".responses") or _is_responses_reply(seen.output)
+    if responses:
+        api = rebuild.OPENAI_RESPONSES
+    else:
+        api = _APIS.get(provider, rebuild.OPENAI_CHAT)
+    settings = {**body, **seen.asked.settings}
     conversation = Conversation(
         model,
         _read_system(body),
@@ -295,23 +364,27 @@ def _rebuild_call(seen: ObservedStep) -> Call | None:
         },
         str(output_messages[0].get("finish_reason") or "") if output_messages else "",
         usage=seen.usage,
-        stream=seen.stream,
+        stream=seen.arrival.streamed,
     )
     if api != rebuild.OPENAI_CHAT:
         _lift_system(conversation)
-    request, reply, missing, assumed = neutral.call_parts(conversation, provider, api, seen.base)
+    request, reply, missing, assumed = neutral.call_parts(
+        conversation, provider, api, seen.asked.base
+    )
     assumed += guessed
-    if seen.stream and not settings.get("stream"):
+    if seen.arrival.streamed and not settings.get("stream"):
         assumed.append("stream: true, from the time of the first token")
     if single_message:
         missing.append("earlier messages: the source keeps the last one")
-    if seen.error:
-        reply, more = rebuild.failed(seen.thrown, seen.error, seen.seconds)
+    if seen.failure.message:
+        reply, more = rebuild.failed(
+            seen.failure.type_name, seen.failure.message, seen.place.seconds
+        )
         assumed += more
     elif not output_messages:
         missing.append("reply")
-    if isinstance(reply, Reply) and len(reply.chunks) == 1 and seen.seconds:
-        reply = replace(reply, waits=(round(seen.seconds, 4),))
+    if isinstance(reply, Reply) and len(reply.chunks) == 1 and seen.place.seconds:
+        reply = replace(reply, waits=(round(seen.place.seconds, 4),))
     return _build_call(
         seen, request, reply, "M", provider=provider, model=conversation.model, missing=missing, assumed=assumed,
         usage=seen.usage, rebuilt=True,
@@ -385,9 +458,9 @@ def _build_tool_call(seen: ObservedStep) -> Call:
         for what, field_value in (("arguments", arguments), ("result", result))
         if field_value is None
     ]
-    if seen.error:
+    if seen.failure.message:
         missing = [each for each in missing if each != "result"]
-        value = rebuild.tool_error(seen.error, seen.thrown or "RuntimeError")
+        value = rebuild.tool_error(seen.failure.message, seen.failure.type_name or "RuntimeError")
     else:
-        value = rebuild.tool_value(result, seen.seconds)
+        value = rebuild.tool_value(result, seen.place.seconds)
     return _build_call(seen, request, value, "J", missing=missing)

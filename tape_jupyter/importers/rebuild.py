@@ -72,11 +72,9 @@ def loaded(value: Any, otherwise: Any) -> Any:
     if value is None or value == "":
         return otherwise
     decoded = load_or_text(value)
-    return (
-        {"input": decoded}
-        if isinstance(otherwise, dict) and not isinstance(decoded, dict)
-        else decoded
-    )
+    if isinstance(otherwise, dict) and not isinstance(decoded, dict):
+        return {"input": decoded}
+    return decoded
 
 
 def provider_of(name: str) -> str:
@@ -200,18 +198,19 @@ _DONE = b"data: [DONE]\n\n"
 
 
 def _fit_waits(waits: Sequence[float], chunks: Sequence[bytes]) -> tuple[float, ...]:
-    return tuple(round(max(wait, 0.0), 4) for wait in waits) if len(waits) == len(chunks) else ()
+    if len(waits) == len(chunks):
+        return tuple(round(max(wait, 0.0), 4) for wait in waits)
+    return ()
 
 
 def _encode_event(api: str, chunk: Any) -> bytes:
     if chunk == "[DONE]":
         return _DONE
     named = isinstance(chunk, Mapping) and isinstance(chunk.get("type"), str)
-    head = (
-        f"event: {chunk['type']}\n".encode()
-        if named and api in (ANTHROPIC, OPENAI_RESPONSES)
-        else b""
-    )
+    if named and api in (ANTHROPIC, OPENAI_RESPONSES):
+        head = f"event: {chunk['type']}\n".encode()
+    else:
+        head = b""
     return (
         head + b"data: " + (chunk.encode() if isinstance(chunk, str) else compact(chunk)) + b"\n\n"
     )
@@ -288,11 +287,10 @@ def failed(kind: str, message: str, seconds: float = 0.0) -> tuple[Reply, list[s
     """The reply that an SDK's error tells of, and what was assumed for it."""
     kind = kind or message.partition(":")[0].partition("(")[0][:80]
     match = re.search(r"(?:[Ee]rror code|status|HTTP)\D{0,12}([1-5]\d\d)", message)
-    status = (
-        int(match[1])
-        if match
-        else next((code for name, code in _STATUS.items() if name in kind), 0)
-    )
+    if match:
+        status = int(match[1])
+    else:
+        status = next((code for name, code in _STATUS.items() if name in kind), 0)
     body = _find_error_body(message)
     assumed = [] if match else [f"status {status}, from {kind}"]
     if not status:

@@ -80,8 +80,12 @@ def decoded_headers(headers: Headers, body: bytes) -> Headers:
     if not coding or not body:
         return headers
     if coding in starts:
-        return headers if body.startswith(starts[coding]) else without_coding(headers)
-    return without_coding(headers) if body[:1] in (b"{", b"[", b"e", b"d", b"<") else headers
+        if body.startswith(starts[coding]):
+            return headers
+        return without_coding(headers)
+    if body[:1] in (b"{", b"[", b"e", b"d", b"<"):
+        return without_coding(headers)
+    return headers
 
 
 def parse_moment(value: Any) -> float:
@@ -115,4 +119,6 @@ def recorded_exchange(  # noqa: PLR0913 - what an exchange is
 def status_of(value: Any) -> int:
     """A status; 200 where it is none that can be."""
     code = str((value.get("code") if isinstance(value, Mapping) else value) or "")
-    return int(code) if code.isdigit() and len(code) == 3 and code[0] != "0" else 200
+    if code.isdigit() and len(code) == 3 and code[0] != "0":
+        return int(code)
+    return 200

@@ -98,7 +98,10 @@ class _Maker:
             spans[number] = spans[number][shared : shared + 1] or [f"\0{call.name}"]
         for _, step in groupby(zip(calls, spans, strict=True), key=lambda each: each[1]):
             pairs = list(step)
-            title = "" if pairs[0][1][0][0] == "\0" else f"# {_clean_text(pairs[0][1][0])}\n"
+            if pairs[0][1][0][0] == "\0":
+                title = ""
+            else:
+                title = f"# {_clean_text(pairs[0][1][0])}\n"
             parts = [part for call, _ in pairs if (part := self._format_call(call))]
             if parts:
                 yield _build_code_cell("%%tape replay\n" + title + "\n\n".join(parts))
@@ -154,7 +157,10 @@ class _Maker:
             f"    {each}={sdk_words.python_words(value, 4)},\n"
             for each, value in call.arguments.items()
         )
-        expression = f"{self._stubs[key]}(\n{arguments})" if arguments else f"{self._stubs[key]}()"
+        if arguments:
+            expression = f"{self._stubs[key]}(\n{arguments})"
+        else:
+            expression = f"{self._stubs[key]}()"
         failed = getattr(reply, "error", None) is not None
         return "\n".join(
             [

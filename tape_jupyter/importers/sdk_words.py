@@ -154,7 +154,9 @@ def _build_stainless_words(
     """
     plain = {name: body[name] for name in known if body.get(name) is not None}
     rest = {name: value for name, value in body.items() if name not in plain}
-    arguments = {**plain, **more, **({"extra_body": rest} if rest else {})}
+    arguments: dict[str, Any] = {**plain, **more}
+    if rest:
+        arguments["extra_body"] = rest
     if body.get("stream") is True:
         return Words(
             client,
@@ -207,11 +209,9 @@ def _build_gemini_words(host: str, path: str, query: str, body: dict[str, Any]) 
         rest["generationConfig"] = left
     if rest:
         config["http_options"] = {"extra_body": rest}
-    arguments = {
-        "model": match[2],
-        "contents": body["contents"],
-        **({"config": config} if config else {}),
-    }
+    arguments: dict[str, Any] = {"model": match[2], "contents": body["contents"]}
+    if config:
+        arguments["config"] = config
     client = SdkClient(
         "gemini",
         "from google import genai",

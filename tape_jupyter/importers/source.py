@@ -355,7 +355,9 @@ class Source:
         """
         first, ends, rest = self.head_text.partition("\n")
         if not ends:
-            return _is_json(first) if len(self.head) < self.head_bytes else self._has_next_line()
+            if len(self.head) < self.head_bytes:
+                return _is_json(first)
+            return self._has_next_line()
         if _is_json(first):
             return True
         second, third = [*rest.lstrip().split("\n", 2)[:2], ""][:2]

@@ -409,7 +409,10 @@ def system_page(system: System) -> str:
 
 
 def _format_page(system: System) -> Iterator[str]:
-    install = "pip install 'tape-jupyter[interop]'" if system.extra else "pip install tape-jupyter"
+    if system.extra:
+        install = "pip install 'tape-jupyter[interop]'"
+    else:
+        install = "pip install tape-jupyter"
     first = [system.command or install]
     viewing = system.grade.startswith("T")
     last = "tape show run.ipynb --html" if viewing else "jupyter lab run.ipynb"

@@ -92,10 +92,8 @@ class Transcript:
         if done.error:
             reply, assumed = rebuild.failed("", done.error)
         else:
-            reply, assumed = (
-                rebuild.reply(self.reply(done), seconds=max(done.end - done.start, 0.0)),
-                [],
-            )
+            reply = rebuild.reply(self.reply(done), seconds=max(done.end - done.start, 0.0))
+            assumed = []
         yield Call(
             f"answer {self._assign_number()} line {done.line}", "model", rebuild.request(url, body), reply, "T",
             Origin(self.system, self.file, done.key, done.line), self.trace, provider=self.provider, model=done.model,

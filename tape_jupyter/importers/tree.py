@@ -58,14 +58,10 @@ class Tree:
 
     def caller(self, name: str) -> str:
         """The nearest tool above a node, "" where there is none."""
-        return next(
-            (
-                upper
-                for upper in self.above(name)
-                if self.nodes[upper].kind in ("tool", "retrieval")
-            ),
-            "",
-        )
+        for upper in self.above(name):
+            if self.nodes[upper].kind in ("tool", "retrieval"):
+                return upper
+        return ""
 
     def strangers(self) -> int:
         """How many nodes name a parent that is not there."""

@@ -76,7 +76,9 @@ def _build_loader(yaml: Any) -> Any:
         """An old vcrpy's io.BytesIO: its content is the first of its state."""
         mapping = loader.construct_mapping(node, deep=True)
         state = mapping.get("state") or [b""]
-        return state[0] if isinstance(state, list) and isinstance(state[0], (bytes, str)) else b""
+        if isinstance(state, list) and isinstance(state[0], (bytes, str)):
+            return state[0]
+        return b""
 
     for tag in (f"{_PREFIX}binary", "!binary"):
         Strict.add_constructor(tag, construct_binary)

@@ -149,10 +149,8 @@ def _wrap_get_auth_instance(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _build_aws_credentials() -> Any:
-    key, secret = (
-        instrumentation.credential_stand_in("AWS_ACCESS_KEY_ID", _AWS_TOLD),
-        instrumentation.credential_stand_in(AWS, _AWS_TOLD),
-    )
+    key = instrumentation.credential_stand_in("AWS_ACCESS_KEY_ID", _AWS_TOLD)
+    secret = instrumentation.credential_stand_in(AWS, _AWS_TOLD)
     if key is None or secret is None:
         return None
     from botocore.credentials import Credentials  # type: ignore[import-untyped]
@@ -247,7 +245,9 @@ def _build_azure_token(*, info: bool) -> Any:
     if token is None:
         return None
     module = import_module("azure.core.credentials")
-    return module.AccessTokenInfo(token, _FAR) if info else module.AccessToken(token, _FAR)
+    if info:
+        return module.AccessTokenInfo(token, _FAR)
+    return module.AccessToken(token, _FAR)
 
 
 # ---- Anthropic

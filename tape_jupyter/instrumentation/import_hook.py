@@ -76,11 +76,10 @@ def _try_patch(name: str, module: ModuleType, patch: Patch) -> Undo:
     except Exception as error:
         # A version that is not known here. The import goes on whatever we met; the guard sees what
         # it opens.
-        lacks = (
-            f"has no {error}"
-            if isinstance(error, AttributeError | KeyError)
-            else f"is not known here ({error!r})"
-        )
+        if isinstance(error, AttributeError | KeyError):
+            lacks = f"has no {error}"
+        else:
+            lacks = f"is not known here ({error!r})"
         text = (
             f"{name} is not taped: this version of it {lacks}. What it sends is refused in replay"
         )

@@ -143,11 +143,9 @@ def _parse_lookup(address: Any, *, backwards: bool) -> Target | None:
 
 
 def _decode_text(value: Any) -> str:
-    return (
-        value.decode("utf-8", "replace")
-        if isinstance(value, (bytes, bytearray))
-        else str(value or "")
-    )
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("utf-8", "replace")
+    return str(value or "")
 
 
 def command_line(event: str, args: tuple[Any, ...]) -> str:
@@ -173,7 +171,9 @@ def _read_command_words(event: str, args: tuple[Any, ...]) -> list[str]:
     at = CHILDREN[event]
     command = args[at] if len(args) > at else ""
     if not isinstance(command, (list, tuple)):
-        return ["sh", "-c", _to_text(command)] if event == "os.system" else [_to_text(command)]
+        if event == "os.system":
+            return ["sh", "-c", _to_text(command)]
+        return [_to_text(command)]
     parts = [_to_text(part) for part in command]
     program = _to_text(args[at - 1]) if at and args[at - 1] is not None else ""
     if program and parts and PurePath(program).name != PurePath(parts[0]).name:
@@ -182,4 +182,6 @@ def _read_command_words(event: str, args: tuple[Any, ...]) -> list[str]:
 
 
 def _to_text(value: Any) -> str:
-    return os.fsdecode(value) if isinstance(value, (bytes, os.PathLike)) else str(value)
+    if isinstance(value, (bytes, os.PathLike)):
+        return os.fsdecode(value)
+    return str(value)

@@ -199,9 +199,8 @@ class Guard:
     refusals: deque[Sighting] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
     _reported: set[str] = field(default_factory=set)
     _addresses: set[str] = field(default_factory=set)  # of allowed names
-    _notes: deque[dict[str, Any]] = field(
-        default_factory=lambda: deque(maxlen=_REMEMBERED)
-    )  # of other cells
+    # of other cells
+    _notes: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def arm(self, policy: Policy) -> None:
         """From now on, in all threads; replaces an earlier policy."""
@@ -425,12 +424,16 @@ def _find_looked_up_name(target: Target) -> str:
     # the public one raises where there is none
     in_loop = asyncio._get_running_loop() is not None  # noqa: SLF001
     name, at = getattr(_looked_up, "last", _lately[0] if in_loop else ("", 0.0))
-    return name if monotonic() - at < _NAME_HOLDS and not hosts.loopback(target.host) else ""
+    if monotonic() - at < _NAME_HOLDS and not hosts.loopback(target.host):
+        return name
+    return ""
 
 
 def _format_target(target: Target) -> str:
     name = _find_looked_up_name(target) if target.kind == "connection" else ""
-    return f"{target.what} ({name})" if name and name != target.host else target.what
+    if name and name != target.host:
+        return f"{target.what} ({name})"
+    return target.what
 
 
 def _resolve_addresses(host: str) -> set[str]:
@@ -462,9 +465,8 @@ def _find_user_frame(frame: FrameType | None) -> FrameType | None:
 def is_user_code(frame: FrameType) -> bool:
     """Whether a frame runs the person's own code: no library's, not ours."""
     name = frame.f_code.co_filename
-    if name.startswith(
-        "<"
-    ):  # <stdin>, <string>, <ipython-input-1>; libraries generate code with such names as well
+    # <stdin>, <string>, <ipython-input-1>; libraries generate code with such names as well
+    if name.startswith("<"):
         return frame.f_globals.get("__name__") == "__main__" and not name.startswith("<frozen")
     return (
         not name.startswith(_LIBRARIES)

@@ -297,7 +297,9 @@ class CellRunner:
     @property
     def taping(self) -> TapedCell | None:
         """The taped cell that runs now. None where its end was not told: no cell is on this stack."""
-        return self._open.cell if self._open is not None and count_running_cells() else None
+        if self._open is not None and count_running_cells():
+            return self._open.cell
+        return None
 
     def notebook(self, raw: str = "") -> Path:
         """The notebook that the cell `raw` (default: the one that runs now) stands in. Raises
@@ -472,11 +474,10 @@ class CellRunner:
         result.error_in_exec = error
         self.shell.last_execution_succeeded = False
         more = f" and {len(misses) - 1} more" if len(misses) > 1 else ""
-        reason = (
-            "The cell's own code caught this error"
-            if error.__traceback__ is not None
-            else "This was noticed at the end of the cell"
-        )
+        if error.__traceback__ is not None:
+            reason = "The cell's own code caught this error"
+        else:
+            reason = "This was noticed at the end of the cell"
         lines = [
             *short_traceback(error),
             f"{reason}{more}; the cell fails here, since the replay refused it.",
@@ -504,9 +505,10 @@ class CellRunner:
         code = parent.get("content", {}).get("code")
         if code is None:
             history = self.shell.history_manager
-            code = (
-                history.input_hist_raw[-1] if history is not None and history.input_hist_raw else ""
-            )
+            if history is not None and history.input_hist_raw:
+                code = history.input_hist_raw[-1]
+            else:
+                code = ""
         return code, (parent.get("metadata") or {}).get("cellId")
 
     def _print_note(self, text: str) -> None:

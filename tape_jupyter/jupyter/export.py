@@ -38,11 +38,10 @@ class Export(LongCommand):
 
 def export_text(result: Mapping[str, Any], notebook: Path) -> str:
     """What a person reads of a bundle that was written."""
-    outcome = (
-        "NOT every cell replayed as saved"
-        if result["differences"]
-        else "every cell replayed as saved"
-    )
+    if result["differences"]:
+        outcome = "NOT every cell replayed as saved"
+    else:
+        outcome = "every cell replayed as saved"
     lines = [
         (
             f"{result['path']}: {format_count(result['bytes'], 'byte')}, "
@@ -61,7 +60,9 @@ def export_text(result: Mapping[str, Any], notebook: Path) -> str:
 
 
 def _shorten_path(notebook: Path, file: Path) -> str:
-    return file.name if file.parent.resolve() == notebook.parent.resolve() else str(file)
+    if file.parent.resolve() == notebook.parent.resolve():
+        return file.name
+    return str(file)
 
 
 def step(what: str, done: int, total: int, name: str = "tape export") -> str:
@@ -87,10 +88,8 @@ def start_export(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """
     if message.get("look"):
         return long_command.last_of(viewer, "export", _IDLE)
-    path, flags = (
-        message.get("path", ""),
-        [flag for name, flag in _FLAGS.items() if _read_flag(message, name)],
-    )
+    path = message.get("path", "")
+    flags = [flag for name, flag in _FLAGS.items() if _read_flag(message, name)]
     if not isinstance(path, str) or path.startswith("-"):
         raise Forged("path")
     notebook = viewer.cells.notebook()

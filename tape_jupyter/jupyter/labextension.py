@@ -105,9 +105,8 @@ class Beside:
             self._thread = threading.Thread(
                 target=self._handle_queued_messages, name="tape pages", daemon=True
             )
-            contextvars.Context().run(
-                self._thread.start
-            )  # a thread of ours takes no number among the program's
+            # a thread of ours takes no number among the program's
+            contextvars.Context().run(self._thread.start)
 
     def _handle_queued_messages(self) -> None:
         while (queued := self._outgoing.get()) is not None:
@@ -345,11 +344,9 @@ class Lab:
         Notebook 7 does not say the root: it is the folder that the kernel started in, or one above
         it.
         """
-        path, root, ladder = (
-            _require_text(data["path"]),
-            _require_text(data["root"]),
-            self._ladder,
-        )
+        path = _require_text(data["path"])
+        root = _require_text(data["root"])
+        ladder = self._ladder
         for folder in (Path(root).expanduser(),) if root else (ladder.start, *ladder.start.parents):
             ladder.set_notebook(folder / path)
             if ladder.hint is not None:

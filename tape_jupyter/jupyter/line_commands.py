@@ -182,9 +182,8 @@ class LineCommands:
         self._act_on_takes(f"diff {line}")
 
     def _set_options(self, line: str) -> None:
-        if masks := re.match(
-            r"redact(?:\.[\w-]+)?=", line
-        ):  # a pattern's backslashes and quotes are its own
+        # a pattern's backslashes and quotes are its own
+        if masks := re.match(r"redact(?:\.[\w-]+)?=", line):
             line = shlex.quote(masks[0] + unquoted(line.removeprefix(masks[0])))
         for pair in split_words(line) or [""]:
             key, is_pair, value = pair.partition("=")
@@ -260,7 +259,9 @@ def there(path: Path | None) -> bool:
 
 def unquoted(text: str) -> str:
     """A text without the pair of quotes around it."""
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else text
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    return text
 
 
 def print_answer(text: str) -> None:

@@ -50,7 +50,9 @@ class LineTaker:
             return None, raw
         lines = self._apply_earlier_transforms(raw.splitlines(keepends=True))
         line = self.opening(lines)
-        return (None, raw) if line is None else (line, "".join(lines[1:]).strip("\n"))
+        if line is None:
+            return None, raw
+        return line, "".join(lines[1:]).strip("\n")
 
     def opening(self, lines: Lines) -> str | None:
         match = _OPENING.fullmatch(lines[0]) if lines else None

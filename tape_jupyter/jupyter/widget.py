@@ -92,7 +92,10 @@ def _load_widget_class() -> Any:
 
             def _repr_mimebundle_(self, **kwargs: Any) -> Any:
                 mimebundle = super()._repr_mimebundle_(**kwargs)
-                data, more = mimebundle if isinstance(mimebundle, tuple) else (mimebundle or {}, {})
+                if isinstance(mimebundle, tuple):
+                    data, more = mimebundle
+                else:
+                    data, more = mimebundle or {}, {}
                 text = summary(self.viewer)
                 html = f'<pre style="margin:0">{escape(text)}</pre>'
                 return {**data, "text/plain": text, "text/html": html}, more

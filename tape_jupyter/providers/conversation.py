@@ -102,10 +102,8 @@ class AssembledMessage:
 
     def _add_chat(self, event: Mapping[str, Any]) -> None:
         for choice in maps(event.get("choices")):
-            delta, number = (
-                as_mapping(choice.get("delta") or choice.get("message")),
-                key(choice.get("index")),
-            )
+            delta = as_mapping(choice.get("delta") or choice.get("message"))
+            number = key(choice.get("index"))
             self._add_text(
                 f"r{number}",
                 "thinking",
@@ -188,9 +186,10 @@ class AssembledMessage:
                 self._add_tool_call(name, {}, as_text(dig(payload, "delta.toolUse.input")))
             elif kind == "contentBlockDelta":
                 self._add_text(name, "text", as_text(dig(payload, "delta.text")))
+        # APIs before chat
         self._add_text(
             "t", "text", as_text(event.get("response")) or as_text(event.get("completion"))
-        )  # APIs before chat
+        )
 
 
 def _name_call(call: Mapping[str, Any], place: int) -> str:
@@ -288,12 +287,13 @@ def _read_answer(body: Any) -> list[Turn]:
     if isinstance(output, list):
         return _read_items(output)
     message = as_mapping(dig(output, "message")) or as_mapping(body.get("message")) or body
-    if plain := as_text(body.get("response")) or as_text(
-        body.get("completion")
-    ):  # APIs before chat
+    # APIs before chat
+    if plain := as_text(body.get("response")) or as_text(body.get("completion")):
         message = {"content": plain}
     fields = {name: message[name] for name in ("content", *_BESIDE) if name in message}
-    return [_build_turn("assistant", list(_read_message_parts(fields)))] if fields else []
+    if fields:
+        return [_build_turn("assistant", list(_read_message_parts(fields)))]
+    return []
 
 
 def gist(turns: list[Turn], size: int = 120) -> str:
@@ -536,7 +536,9 @@ def _format_tool_result(content: Any) -> str:
     if blocks and len(texts) == len(blocks):
         return "\n".join(texts)
     try:
-        return "" if content is None else json.dumps(content, ensure_ascii=False, indent=2)
+        if content is None:
+            return ""
+        return json.dumps(content, ensure_ascii=False, indent=2)
     except (TypeError, ValueError, RecursionError):
         return ""
 

@@ -197,9 +197,10 @@ def value_at(message: Any, path: Sequence[str | int]) -> Any:
     """What stands there; None where nothing does."""
     for step in path:
         if isinstance(step, int):
-            message = (
-                message[step] if isinstance(message, list) and 0 <= step < len(message) else None
-            )
+            if isinstance(message, list) and 0 <= step < len(message):
+                message = message[step]
+            else:
+                message = None
         else:
             message = message.get(step) if isinstance(message, dict) else None
     return message

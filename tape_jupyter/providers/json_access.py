@@ -39,7 +39,9 @@ def as_text(value: Any) -> str:
 
 
 def count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) and 0 <= value < 2**53 else 0
+    if isinstance(value, int | float) and 0 <= value < 2**53:
+        return int(value)
+    return 0
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
@@ -52,9 +54,9 @@ def as_list(value: Any) -> list[Any]:
 
 def maps(value: Any) -> Iterator[Mapping[str, Any]]:
     """The mappings in a list, whatever else is in it; nothing when it is no list."""
-    return (
-        (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
-    )
+    if isinstance(value, list):
+        return (item for item in value if isinstance(item, dict))
+    return iter(())
 
 
 def sampling_settings(body: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:

@@ -84,7 +84,10 @@ def particulars(
     )
     if reply is None:
         return requested
-    parts = [reply_json] if isinstance(reply_json, Mapping) else list(_read_reply_values(reply))
+    if isinstance(reply_json, Mapping):
+        parts = [reply_json]
+    else:
+        parts = list(_read_reply_values(reply))
     headers = {name.lower(): value for name, value in reply.headers}
     ray = headers.get("cf-ray", "")  # Cloudflare: 8f2a0c3d4e5f6a7b-FRA
     return Particulars(

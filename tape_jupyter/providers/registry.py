@@ -278,9 +278,9 @@ def call_facts(
     model = request_facts.model or known.model
     if not model and not known.host_known:  # somebody's own /api/chat or /responses
         return Facts(**_read_headers(reply))
-    reply_json, streamed = (
-        (reply_json, False) if type(reply_json) is dict else _assemble_reply(view, reply, data)
-    )
+    streamed = False
+    if type(reply_json) is not dict:
+        reply_json, streamed = _assemble_reply(view, reply, data)
     answer = view.answer(reply_json)
     return Facts(
         provider=known.provider,

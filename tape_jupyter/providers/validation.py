@@ -142,7 +142,9 @@ def _parse_field(field: Field, recorded: Any, value: str) -> Any:
         if isinstance(recorded, str):
             return value
         raise TapeUsageError(f"{field['label']}: this is not JSON ({error})") from None
-    return json.dumps(parsed, ensure_ascii=False) if isinstance(recorded, str) else parsed
+    if isinstance(recorded, str):
+        return json.dumps(parsed, ensure_ascii=False)
+    return parsed
 
 
 # ---------------------------------------------------------------- problems

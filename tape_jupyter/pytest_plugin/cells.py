@@ -202,7 +202,9 @@ class CellItem(pytest.Item):
 
     def _describe_culprit(self) -> str:
         culprit = self.parent.culprit(self.number)
-        return f"cell {culprit.number} raised" if culprit is not None else "an earlier cell raised"
+        if culprit is not None:
+            return f"cell {culprit.number} raised"
+        return "an earlier cell raised"
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, NotRight | TapeError):

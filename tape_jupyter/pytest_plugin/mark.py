@@ -248,7 +248,10 @@ def _build_taped(
             f"there is no recording of this test ({_format_path(path)}). Record it once: pytest --tape-mode once "
             f"'{item.nodeid}'. Nothing was run"
         )
-    make = api.recording if mode == "record" else functools.partial(api.replaying, mode=mode)
+    if mode == "record":
+        make = api.recording
+    else:
+        make = functools.partial(api.replaying, mode=mode)
     known = inspect.signature(make).parameters
     block = make(path, **{name: value for name, value in options.items() if name in known})
     name = "::".join([Path(item.path).stem, *_split_node_id(item)])

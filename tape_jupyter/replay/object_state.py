@@ -129,9 +129,8 @@ class _Walk:
         self.masked = masked
         self.less: dict[str, tuple[int, ...]] = {}
         self._open: dict[int, int] = {}
-        self._done: dict[
-            int, tuple[Any, _Part]
-        ] = {}  # keeps the value: a freed address may be given out again
+        # keeps the value: a freed address may be given out again
+        self._done: dict[int, tuple[Any, _Part]] = {}
         self._nodes, self._bytes, self._texts = NODES, BYTES, TEXT
         self._quiet = 0
         """How many containers are open of which nothing is shown."""
@@ -344,9 +343,10 @@ class _Walk:
         elif (
             base := next((each for each in _BUILT_ON if issubclass(kind, each)), None)
         ) is not None:
-            attributes["<value>"] = (
-                base(memoryview(value)) if base is bytes else base.__getnewargs__(value)[0]
-            )
+            if base is bytes:
+                attributes["<value>"] = base(memoryview(value))
+            else:
+                attributes["<value>"] = base.__getnewargs__(value)[0]
         elif _is_library(kind):
             return self._digest_library_object(value, attributes, at, depth)
         looked = self._digest_fields(attributes, at, depth)
@@ -615,8 +615,6 @@ def _digest_code(code: types.CodeType) -> str:
 def _format_constant(value: Any) -> str:
     if isinstance(value, frozenset):
         return " ".join(sorted(map(_format_constant, value)))
-    return (
-        f"({' '.join(map(_format_constant, value))})"
-        if isinstance(value, tuple)
-        else f"{type(value).__name__} {value!r}"
-    )
+    if isinstance(value, tuple):
+        return f"({' '.join(map(_format_constant, value))})"
+    return f"{type(value).__name__} {value!r}"

@@ -156,6 +156,9 @@ class _Candidates:
         return None
 
 
+# how far a recorded run is from the execution that is served: the nearest are asked first
+_REPEATED, _SAME_CELL, _OTHER_CELL, _REPLACED = range(4)
+
 _TAKEN: list[_Candidates] = []
 """Of a key whose only call was taken: one for all keys, of which there are as many as calls. Never
 changed.
@@ -232,47 +235,53 @@ class Player:
                 if mode in ("record", "once"):
                     self._order_places(execution)
             if repeats and any(run.get("run") == repeats for run in self._runs()):
-                execution.repeats = repeats
-                if all(run.id != repeats for run in self.current()):
-                    self._order_places(execution)
-                    runs = [
-                        run for run in self._runs() if repeats in (run["run"], run.get("parent"))
-                    ]
-                    execution.own[1].update((str(run["run"]), 0) for run in runs)
+                self._repeat_run(execution, repeats)
             return execution
+
+    def _repeat_run(self, execution: CellPlayback, repeats: str) -> None:
+        """Serve that run first, and what adds to it, also where a newer recording replaced it."""
+        execution.repeats = repeats
+        if any(run.id == repeats for run in self.current()):
+            return
+        self._order_places(execution)
+        distances = execution.own[1]
+        for run in self._runs():
+            if repeats in (run["run"], run.get("parent")):
+                distances[str(run["run"])] = 0
 
     def _order_places(self, execution: CellPlayback) -> None:
         """The runs that count now come first, then those that newer ones replaced, the newest
         first.
         """
         current = [run.id for run in self.current()]
-        near = _rank_runs(execution, self._current)
-        old = [
-            str(run.get("run"))
-            for run in reversed(self._runs())
-            if str(run.get("run")) not in self._place
-        ]
-        execution.places = {run: place for place, run in enumerate((*current, *old))}
-        execution.own = (-1, near | {run: 3 + place for place, run in enumerate(old)})
+        known = [str(run.get("run")) for run in reversed(self._runs())]
+        replaced = [run for run in known if run not in self._place]
+        execution.places = {run: place for place, run in enumerate((*current, *replaced))}
+        distances = _rank_runs(execution, self._current)
+        for place, run in enumerate(replaced):
+            distances[run] = _REPLACED + place
+        execution.own = (-1, distances)
 
     def repeats(self, execution: CellPlayback) -> str:
         """Id of the recording that this execution repeats; "" where there is none of its cell."""
         if execution.repeats:
             return execution.repeats
         with self._lock:
-            near = {run for run, distance in self._find_own_runs(execution).items() if not distance}
-            return next((run.id for run in self._current if run.id in near and not run.parent), "")
+            distances = self._find_own_runs(execution)
+            for run in self._current:
+                if distances.get(run.id) == _REPEATED and not run.parent:
+                    return run.id
+            return ""
 
     def recording_of(self, execution: CellPlayback) -> tuple[int, int]:
         """Which recording of its cell this execution repeats, and of how many; (1, 1) where it was
         said which.
         """
-        first = [
-            run for run in self.current() if run.cell.same_cell(execution.cell) and not run.parent
-        ]
-        if execution.repeats or not first:
+        same = [run for run in self.current() if run.cell.same_cell(execution.cell)]
+        count = sum(not run.parent for run in same)
+        if execution.repeats or not count:
             return 1, 1
-        return min(execution.nth, len(first)), len(first)
+        return min(execution.nth, count), count
 
     def decide(
         self,
@@ -296,16 +305,7 @@ class Player:
             return GoLive()
         with self._lock:
             if execution.mode == "once":
-                known = self.times(execution, key, discriminator) or self.has_recording(
-                    execution.cell
-                )
-                execution.mode = "replay" if known else "record"
-                # as if it had been asked for: what is recorded is played, what is not is refused
-                if known:
-                    execution.selection, execution.places = (
-                        execution.selection.without_stubs(),
-                        None,
-                    )
+                self._settle_once(execution, key, discriminator)
             if ended and execution.mode == "replay":
                 return Refuse(ended=True)
             if execution.selection and site is not None:
@@ -322,6 +322,17 @@ class Player:
             if execution.mode == "replay":
                 return self._decide_divergence(execution, key, discriminator)
             return GoLive()
+
+    def _settle_once(self, execution: CellPlayback, key: str, discriminator: str | None) -> None:
+        """The first call of a cell in mode `once` says which mode it has: as if that had been asked for,
+        what is recorded is played, and what is not is refused.
+        """
+        if self.times(execution, key, discriminator) or self.has_recording(execution.cell):
+            execution.mode = "replay"
+            execution.selection = execution.selection.without_stubs()
+            execution.places = None
+        else:
+            execution.mode = "record"
 
     def _decide_divergence(
         self, execution: CellPlayback, key: str, discriminator: str | None
@@ -357,18 +368,17 @@ class Player:
             return Frozen(recorded) if mode == "record" else recorded
         if how == "freeze":
             return Refuse(self.times(execution, key, discriminator), frozen=mode != "replay")
-        return (
-            self._decide_divergence(execution, key, discriminator) if mode == "replay" else GoLive()
-        )
+        if mode == "replay":
+            return self._decide_divergence(execution, key, discriminator)
+        return GoLive()
 
     def repeated(self, execution: CellPlayback) -> frozenset[str]:
         """Ids of the runs that this execution repeats: the recording of its cell, and what adds to
         that.
         """
         with self._lock:
-            return frozenset(
-                run for run, distance in self._find_own_runs(execution).items() if not distance
-            )
+            distances = self._find_own_runs(execution)
+            return frozenset(run for run, near in distances.items() if near == _REPEATED)
 
     def claim(self, execution: CellPlayback, recorded: Recorded) -> bool:
         """Serve this very call; False where it has been served in this execution."""
@@ -398,9 +408,9 @@ class Player:
             return execution.groups[key]
 
     def _filter_current(self, execution: CellPlayback, calls: Sequence[Recorded]) -> list[Recorded]:
-        runs: Container[str] = (
-            {run.id for run in self.current()} if execution.places is None else execution.places
-        )
+        runs: Container[str] = execution.places or ()
+        if execution.places is None:
+            runs = {run.id for run in self.current()}
         return [call for call in calls if call.run in runs]
 
     def _find_next_match(
@@ -437,8 +447,10 @@ class Player:
     def _is_added_elsewhere(self, execution: CellPlayback, call: Recorded) -> bool:
         """Whether another cell came to ask this in a replay of a take."""
         runs = self.current()
-        run = runs[self._place[call.run]] if call.run in self._place else None
-        return run is not None and run.added and not run.cell.same_cell(execution.cell)
+        if call.run not in self._place:
+            return False
+        run = runs[self._place[call.run]]
+        return run.added and not run.cell.same_cell(execution.cell)
 
     def _may_serve(self, execution: CellPlayback, call: Recorded) -> bool:
         """Whether the call is of a run that this execution may be served from."""
@@ -454,19 +466,21 @@ class Player:
         if not calls:
             return []
         distances = self._find_own_runs(execution)
-        place = self._place if execution.places is None else execution.places
+        places = self._place if execution.places is None else execution.places
+        known = [call for call in calls if call.run in places]
+        known.sort(key=lambda call: (places[call.run], call.order))
         tiers: dict[tuple[int, int], list[Recorded]] = {}
-        for call in sorted(
-            (c for c in calls if c.run in place), key=lambda c: (place[c.run], c.order)
-        ):
-            near = distances.get(call.run, 2)
-            tiers.setdefault((near, self._served[call.run, call.id] if near else 0), []).append(
-                call
-            )
+        for call in known:
+            distance = distances.get(call.run, _OTHER_CELL)
+            # the repeated recording's own calls come in their order, however often they were served
+            served = self._served[call.run, call.id] if distance else 0
+            tiers.setdefault((distance, served), []).append(call)
         return [_Candidates(tiers[tier]) for tier in sorted(tiers)]
 
     def _find_own_runs(self, execution: CellPlayback) -> dict[str, int]:
-        """Run id -> 0 for the recording of this very execution, 1 for others of the same cell."""
+        """Run id -> how far off it is: _REPEATED, _SAME_CELL, or _REPLACED and more. Runs of other
+        cells are not in it.
+        """
         runs = self.current()
         if execution.own[0] != self._version and execution.places is None:
             execution.own = (self._version, _rank_runs(execution, runs))
@@ -474,13 +488,30 @@ class Player:
 
 
 def _rank_runs(execution: CellPlayback, runs: Sequence[RecordedRun]) -> dict[str, int]:
+    """How far off the recordings of this cell are from this execution of it: the one that it repeats,
+    with what adds to that, and the others.
+    """
     same = [run for run in runs if run.cell.same_cell(execution.cell)]
-    if execution.repeats in {run.id for run in runs}:
-        return {run.id: 0 if execution.repeats in (run.id, run.parent) else 1 for run in same} | {
-            execution.repeats: 0
-        }
-    first = [run for run in same if not run.parent]
-    if not first:
-        return {run.id: 1 for run in same}
-    chosen = first[min(execution.nth, len(first)) - 1].id
-    return {run.id: 0 if chosen in (run.id, run.parent) else 1 for run in same}
+    distances = dict.fromkeys((run.id for run in same), _SAME_CELL)
+    chosen = _choose_run(execution, runs, same)
+    if chosen is None:
+        return distances
+    distances[chosen] = _REPEATED
+    for run in same:
+        if run.parent == chosen:
+            distances[run.id] = _REPEATED
+    return distances
+
+
+def _choose_run(
+    execution: CellPlayback, runs: Sequence[RecordedRun], same: Sequence[RecordedRun]
+) -> str | None:
+    """The id of the recording that is repeated: the one somebody named, else the n-th of the cell, or
+    its last. None where the cell has none of its own.
+    """
+    if any(run.id == execution.repeats for run in runs):
+        return execution.repeats
+    recordings = [run for run in same if not run.parent]
+    if not recordings:
+        return None
+    return recordings[min(execution.nth, len(recordings)) - 1].id

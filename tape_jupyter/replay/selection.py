@@ -24,6 +24,7 @@ _ALONE: Mapping[str, Kind] = {"llm": "llm", "tools": "tools"}
 _NAMED: Mapping[str, Kind] = {"tool": "tool", "host": "host", "call": "call", "cell": "cell"}
 _RANK: Mapping[Kind, int] = {"call": 2, "tool": 1, "llm": 0, "tools": 0, "host": 0, "cell": 0}
 """A word for less beats one for more: `--live tools --freeze tool:send_mail`."""
+_NO_RANK = -1
 _SHORTEST_HASH = 4
 
 
@@ -58,6 +59,7 @@ def call_origin(call: Request | FunctionCall, kind: HostClass, cell: CellIdentit
         return CallOrigin(kind, "", None, cell)
 
 
+_FUNCTIONS = ("tool", "retrieval")
 _PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
@@ -86,22 +88,22 @@ class Selector:
     def selects(self, site: CallOrigin, recorded: Known | None) -> bool:
         """Whether the word is for this call; `recorded` is the recorded call that would answer it."""
         if self.kind in ("llm", "tools"):
-            return (
-                (site.kind == "model") if self.kind == "llm" else site.kind in ("tool", "retrieval")
-            )
+            if self.kind == "llm":
+                return site.kind == "model"
+            return site.kind in _FUNCTIONS
         if self.kind == "tool":
             return self.name in _list_tool_names(site)
         if self.kind == "host":
-            return site.kind not in ("tool", "retrieval") and hosts.fits_host(
-                self.name, site.name, site.port
-            )
+            is_request = site.kind not in _FUNCTIONS
+            return is_request and hosts.fits_host(self.name, site.name, site.port)
         if self.kind == "call":
-            return recorded is not None and self.name in (
-                recorded.id,
-                f"{recorded.run}/{recorded.id}",
-            )
+            return recorded is not None and self.name in _list_call_names(recorded)
         source = len(self.name) >= _SHORTEST_HASH and site.cell.source.startswith(self.name)
         return self.name == site.cell.cell_id or source
+
+
+def _list_call_names(recorded: Known) -> tuple[str, str]:
+    return recorded.id, f"{recorded.run}/{recorded.id}"
 
 
 How = Literal["live", "freeze", "stub", ""]
@@ -127,9 +129,8 @@ class Selection:
         """From words; `stub` maps `tool:NAME` (or NAME) to a value. Raises TapeUsageError, also for
         both at once.
         """
-        lives, freezes = (
-            tuple(dict.fromkeys(map(Selector.parse, specs))) for specs in (live, freeze)
-        )
+        lives = tuple(dict.fromkeys(map(Selector.parse, live)))
+        freezes = tuple(dict.fromkeys(map(Selector.parse, freeze)))
         stubs = {
             _parse_tool_name(name): freeze_value(name, value)
             for name, value in (stub or {}).items()
@@ -166,21 +167,16 @@ class Selection:
         """What holds for a call; "" what the cell's mode says. The word for less counts, and of
         equals the frozen.
         """
-        live = max(
-            (_RANK[each.kind] for each in self.live if each.selects(site, recorded)), default=-1
-        )
-        frozen = max(
-            (_RANK[each.kind] for each in self.freeze if each.selects(site, recorded)), default=-1
-        )
+        live = _rank_of(self.live, site, recorded)
+        frozen = _rank_of(self.freeze, site, recorded)
+        stubbed = _NO_RANK
         if self.stubs and any(name in self.stubs for name in _list_tool_names(site)):
             stubbed = _RANK["tool"]
-        else:
-            stubbed = -1
         if live > max(frozen, stubbed):
             return "live"
         if stubbed > frozen:
             return "stub"
-        return "freeze" if frozen >= 0 else ""
+        return "freeze" if frozen > _NO_RANK else ""
 
     def stub(self, site: CallOrigin) -> Any:
         """The frozen value that answers a call whose `how` is "stub"."""
@@ -206,9 +202,17 @@ class Selection:
         return {name: selectors for name, selectors in fields.items() if selectors}
 
 
+def _rank_of(selectors: Iterable[Selector], site: CallOrigin, recorded: Known | None) -> int:
+    """The rank of the word for least that is for this call."""
+    ranks = [_RANK[each.kind] for each in selectors if each.selects(site, recorded)]
+    return max(ranks, default=_NO_RANK)
+
+
 def _list_tool_names(site: CallOrigin) -> tuple[str, ...]:
     """What a tool may be called; a method goes by its own name as well."""
-    return (site.name, site.name.rpartition(".")[2]) if site.kind in ("tool", "retrieval") else ()
+    if site.kind in _FUNCTIONS:
+        return site.name, site.name.rpartition(".")[2]
+    return ()
 
 
 def _parse_tool_name(name: str) -> str:

@@ -138,7 +138,9 @@ class Script:
             None,
         )
         place = like if like is not None else next(iter(self._unsaid), -1)
-        return (-1, None) if place < 0 else (self._count_ordinal(place), self.frames[place])
+        if place < 0:
+            return -1, None
+        return self._count_ordinal(place), self.frames[place]
 
     def _count_ordinal(self, place: int) -> int:
         return sum(f.by == "sent" and f.is_message for f in self.frames[: place + 1])

@@ -66,9 +66,10 @@ def show_summary(
         "text/plain": summary_text(report, shown_error, () if saved else falls, timed=timed),
         "text/html": summary_html(report, shown_error, falls, timed=timed),
     }
-    output_bundle = (
-        saved_output.bundle(taped, report.mode, notebook, number) if taped is not None else None
-    )
+    if taped is not None:
+        output_bundle = saved_output.bundle(taped, report.mode, notebook, number)
+    else:
+        output_bundle = None
     if output_bundle is not None:
         data[saved_output.MIME] = output_bundle
     remarks = {"unheld": list(report.unheld), "lost": list(report.lost)}
@@ -157,7 +158,9 @@ def _format_outcome(report: CellReport) -> str:
     """`● recorded`, `● replayed`, `≠ diverged at call 3`, `✗ missed`."""
     if report.divergences and report.mode == "replay":
         return f"≠ diverged at call {len(report.calls) + 1}"
-    return f"{_MISS} missed" if report.misses else f"● {_WORDS.get(report.mode, report.mode)}"
+    if report.misses:
+        return f"{_MISS} missed"
+    return f"● {_WORDS.get(report.mode, report.mode)}"
 
 
 _WORDS = {
@@ -178,7 +181,9 @@ def money(value: Decimal | None) -> str:
     """US dollars: cents from a dollar on, else two figures that count."""
     if value is None:
         return NONE
-    return f"${value:.2f}" if value >= 1 or not value else f"${value:.{1 - value.adjusted()}f}"
+    if value >= 1 or not value:
+        return f"${value:.2f}"
+    return f"${value:.{1 - value.adjusted()}f}"
 
 
 def tokens_text(value: int | None) -> str:

@@ -137,7 +137,10 @@ def changed_lines(entry: Entry, other: Entry) -> list[str]:
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1))[
         2:
     ]
-    more = [f"... {format_count(len(lines) - LINES, 'more line')}"] if len(lines) > LINES else []
+    if len(lines) > LINES:
+        more = [f"... {format_count(len(lines) - LINES, 'more line')}"]
+    else:
+        more = []
     return [*lines[:LINES], *more]
 
 
@@ -160,7 +163,9 @@ def _emit_section(section: Any) -> str:
 def _drop_plumbing(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _drop_plumbing(child) for key, child in value.items() if key not in _PLUMBING}
-    return [_drop_plumbing(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_drop_plumbing(item) for item in value]
+    return value
 
 
 def diff_text(differences: Sequence[CallDifference], a: str, b: str) -> str:

@@ -98,7 +98,9 @@ class Report:
     @property
     def budget(self) -> list[AuditFinding]:
         """Each item over all runs: the worst of it. Empty where there is no run."""
-        return [self._fold_over_runs(number) for number in budget.NAMES] if self.runs else []
+        if self.runs:
+            return [self._fold_over_runs(number) for number in budget.NAMES]
+        return []
 
     def _fold_over_runs(self, number: int) -> AuditFinding:
         findings = [run.budget[number - 1] for run in self.runs]
@@ -166,7 +168,10 @@ def report_gaps(cassette_paths: Sequence[Path], on_progress: Tell = ignore_progr
     """The same of files. One that cannot be read is named and does not hide the others."""
     gap_report = Report()
     for number, path in enumerate(cassette_paths, 1):
-        of_all = f", cassette {number} of {len(cassette_paths)}" if len(cassette_paths) > 1 else ""
+        if len(cassette_paths) > 1:
+            of_all = f", cassette {number} of {len(cassette_paths)}"
+        else:
+            of_all = ""
         on_progress(f"reading {path.name}{of_all}", 0, 0)
         try:
             _add_cassette(
@@ -279,7 +284,10 @@ def coldest(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def gaps_headline(gap_report: Report) -> str:
     calls = sum(len(run.calls) for run in gap_report.runs)
-    files = f" in {len(gap_report.cassettes)} cassettes" if len(gap_report.cassettes) > 1 else ""
+    if len(gap_report.cassettes) > 1:
+        files = f" in {len(gap_report.cassettes)} cassettes"
+    else:
+        files = ""
     return (
         f"{format_count(len(gap_report.runs), 'run')}, {format_count(calls, 'call')}{files}: "
         f"{format_count(len(gap_report.cold), 'cold case')}"

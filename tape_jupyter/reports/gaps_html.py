@@ -82,7 +82,10 @@ def _build_status(each: AuditFinding) -> str:
 
 
 def _build_what(each: AuditFinding) -> str:
-    line = f'<div style="{_CODE};opacity:.85">{escape(each.capture)}</div>' if each.capture else ""
+    if each.capture:
+        line = f'<div style="{_CODE};opacity:.85">{escape(each.capture)}</div>'
+    else:
+        line = ""
     return f"{escape(each.description)}{line}"
 
 

@@ -36,11 +36,10 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
         if path.suffix == ".ipynb" and not (cassette_paths or path.exists()):
             raise TapeUsageError(f"{path}: there is no such notebook")
         notebook = path.name if path.suffix == ".ipynb" else "NB"
-        have = (
-            f"there are: {', '.join(map(paths.stem, cassette_paths))}"
-            if cassette_paths
-            else f"record one with: tape record {notebook}"
-        )
+        if cassette_paths:
+            have = f"there are: {', '.join(map(paths.stem, cassette_paths))}"
+        else:
+            have = f"record one with: tape record {notebook}"
         raise TapeUsageError(f"{folder}: no cassette {name or 'here'}; {have}")
     if not path.exists():
         raise TapeUsageError(f"{path}: there is no such cassette or notebook")
@@ -163,7 +162,9 @@ def _describe_request(request: Request | FunctionCall) -> dict[str, Any]:
 
 def _describe_reply(reply: Reply | Value) -> dict[str, Any]:
     if isinstance(reply, Value):
-        return {"error": dict(reply.error)} if reply.error is not None else {"value": reply.value}
+        if reply.error is not None:
+            return {"error": dict(reply.error)}
+        return {"value": reply.value}
     record: dict[str, Any] = {
         "status": reply.status,
         "headers": _format_headers(reply.headers),
@@ -211,7 +212,10 @@ def call_text(entry: Entry) -> Iterator[str]:
         body = part.pop("body", None)
         yield from _format_block(part)
         if body not in (None, ""):
-            text = body if isinstance(body, str) else json.dumps(body, indent=2, ensure_ascii=False)
+            if isinstance(body, str):
+                text = body
+            else:
+                text = json.dumps(body, indent=2, ensure_ascii=False)
             yield text[:SHOWN_TEXT]
             if len(text) > SHOWN_TEXT:
                 yield f"... {len(text) - SHOWN_TEXT:,} more characters"

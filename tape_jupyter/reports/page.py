@@ -80,11 +80,9 @@ def fold_spans(known: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     out = []
     for span in known:
         detail = span["detail"]
-        kind, turns, texts = (
-            detail["kind"],
-            detail["turns"],
-            [span[part][side]["text"] for part, side in TEXTS],
-        )
+        kind = detail["kind"]
+        turns = detail["turns"]
+        texts = [span[part][side]["text"] for part, side in TEXTS]
         old_turns, old_texts = before.get(kind, ([], [""] * len(TEXTS)))
         before[kind] = turns, texts
         same = next(
@@ -107,7 +105,10 @@ def shared(old: str, text: str) -> tuple[int, int, str]:
     what lies between.
     """
     begin = _count_shared_start(old, text)
-    end = _count_shared_end(old[begin:], text[begin:]) if begin < min(len(old), len(text)) else 0
+    if begin < min(len(old), len(text)):
+        end = _count_shared_end(old[begin:], text[begin:])
+    else:
+        end = 0
     if begin + end < _WORTH:
         return 0, 0, text
     return (
@@ -234,11 +235,9 @@ def _build_page(
 ) -> Iterator[str]:
     code, side = (_require_inlineable(script(name), name) for name in ("page", "page-side"))
     yield from _build_head(cassette, code, side)
-    root, title, changed = (
-        files.cassette_of(cassette.path),
-        _format_title(cassette),
-        _find_changed(spans),
-    )
+    root = files.cassette_of(cassette.path)
+    title = _format_title(cassette)
+    changed = _find_changed(spans)
     yield plain_block(
         "tape-state",
         {

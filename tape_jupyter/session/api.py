@@ -65,9 +65,8 @@ class Block:
 
     def begin(self) -> TapedCell:
         """Start the block here and now; `end` ends it, in whatever context."""
-        here = (
-            self._request.path and self._request.path.absolute()
-        )  # the block's own code may change directory
+        # the block's own code may change directory
+        here = self._request.path and self._request.path.absolute()
         self._cell = session.get().begin(replace(self._request, path=here))
         return self._cell
 
@@ -123,11 +122,10 @@ class Block:
             or not callable(function)
             or isinstance(function, staticmethod)
         ):
-            kind = (
-                f"the class {function.__name__}"
-                if isinstance(function, type)
-                else f"a {type(function).__name__}"
-            )
+            if isinstance(function, type):
+                kind = f"the class {function.__name__}"
+            else:
+                kind = f"a {type(function).__name__}"
             now = "Put it on the function itself (below @staticmethod, @classmethod, @property; above each method)"
             raise TapeUsageError(
                 f"{self._format_api_name()} goes on a function, not on {kind}. {now}, or use it in a `with`"
@@ -187,9 +185,8 @@ class Block:
                 leaving.push(block)
                 steps = _AsyncSteps(block, function(*args, **kwargs))
                 step = await steps.send(None)
-                while (
-                    step
-                ):  # the lines of yielding.relay_async: no async generator can be delegated to
+                # the lines of yielding.relay_async: no async generator can be delegated to
+                while step:
                     try:
                         value = yield step[0]
                     except BaseException as error:
@@ -211,9 +208,8 @@ class Block:
             cell.task = current_task()
             yield
         finally:
-            ORIGIN.set(
-                before
-            )  # not Token.reset: a dropped coroutine may be closed in another context
+            # not Token.reset: a dropped coroutine may be closed in another context
+            ORIGIN.set(before)
 
     def _done(self, function: Callable[..., Any], result: R) -> R:
         """What the function returned. Raises TapeUsageError where its work is still to be done:
@@ -234,7 +230,9 @@ class Block:
         )
 
     def _format_api_name(self) -> str:
-        return "tape.recording(...)" if self._request.mode == "record" else "tape.replaying(...)"
+        if self._request.mode == "record":
+            return "tape.recording(...)"
+        return "tape.replaying(...)"
 
 
 def build_loss_error(report: CellReport) -> CassetteError:

@@ -142,9 +142,9 @@ class DeferredList(Sequence[T]):
         return len(self._collect_items())
 
     def __eq__(self, other: object) -> bool:
-        return (
-            self._collect_items() == list(other) if isinstance(other, Sequence) else NotImplemented
-        )
+        if isinstance(other, Sequence):
+            return self._collect_items() == list(other)
+        return NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as a list has none
 
@@ -187,11 +187,10 @@ class Divergence:
 
     def lines(self) -> list[str]:
         """For people, in a terminal."""
-        near = (
-            f"; nearest: {self.nearest.id} of run {self.nearest.run}"
-            if self.nearest is not None
-            else ""
-        )
+        if self.nearest is not None:
+            near = f"; nearest: {self.nearest.id} of run {self.nearest.run}"
+        else:
+            near = ""
         lines = [f"{self.title} is not on the tape{near}"]
         for path, before, after in self.fields[:3]:
             lines += [f"  {path}", f"    recorded: {before}", f"    now:      {after}"]
@@ -398,7 +397,10 @@ class StartTime:
     def record(self) -> dict[str, float]:
         """Its keys in a run's end mark."""
         held = round(self.measure_held(), 3)
-        return {"seconds": round(self.measure_elapsed(), 3), **({"held": held} if held else {})}
+        record: dict[str, float] = {"seconds": round(self.measure_elapsed(), 3)}
+        if held:
+            record["held"] = held
+        return record
 
 
 @dataclass
@@ -528,7 +530,10 @@ class TapedCell:
         """Say which calls are on the tape no more, since somebody removed or changed the file."""
         if self.cassette is None or not (removed := self.recording.drop_uncommitted(self.cassette)):
             return
-        calls = "a call of this run is" if removed == 1 else f"{removed:,} calls of this run are"
+        if removed == 1:
+            calls = "a call of this run is"
+        else:
+            calls = f"{removed:,} calls of this run are"
         self.lose(
             f"{calls} NO LONGER on the tape: {self.cassette.path} was removed, replaced or edited"
             " while it was recorded to"

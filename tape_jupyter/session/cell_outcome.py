@@ -110,7 +110,9 @@ def _list_lines(
 
 def _summarize(lines: Sequence[str]) -> str:
     whole = blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-    return " ".join([whole, "".join(map(_digest, lines))]) if len(lines) <= _LINES else whole
+    if len(lines) <= _LINES:
+        return " ".join([whole, "".join(map(_digest, lines))])
+    return whole
 
 
 def _digest_variables(tracker: Tracker) -> dict[str, str]:
@@ -176,7 +178,10 @@ def _describe_difference(recorded: str, lines: Sequence[str]) -> str:
     now = [_digest(line) for line in lines]
     pairs = enumerate(zip_longest(marks, now))
     first = next((at for at, (was, stands) in pairs if was != stands), len(lines))
-    where = f": {_quote_line(lines[first])} first" if first < len(lines) else ", the end of it"
+    if first < len(lines):
+        where = f": {_quote_line(lines[first])} first"
+    else:
+        where = ", the end of it"
     return f"{_IN_ANOTHER_ORDER if Counter(marks) == Counter(now) else _OTHERWISE}{where}"
 
 
@@ -185,7 +190,9 @@ def _quote_line(line: str) -> str:
 
 
 def _describe_left(others: Sequence[str]) -> list[str]:
-    return [f"not as the recorded cell left them: {join_some(others, _NAMED)}"] if others else []
+    if others:
+        return [f"not as the recorded cell left them: {join_some(others, _NAMED)}"]
+    return []
 
 
 def _list_other_variables(recorded: object, tracker: Tracker) -> Iterator[str]:

@@ -519,9 +519,8 @@ class HttpCapture(RecorderBase, NullRecorder):
         self._warn_of_untaped_tools(facts)
         self.tags = self.cell.tags.with_user(self.tags, facts.user)
         self.cell.tools.asked.note_requests(facts, self.moment)
-        url = self.secrets.scrub_url(
-            self.request.url
-        )  # before it is cut: half a secret is known by nobody
+        # before it is cut: half a secret is known by nobody
+        url = self.secrets.scrub_url(self.request.url)
         row = row_of(
             self.id,
             self.kind,

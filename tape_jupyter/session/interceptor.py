@@ -138,9 +138,8 @@ class Interceptor(Tape):
         if not isinstance(cell, TapedCell) or os.getpid() != self._pid or not hasattr(os, "pread"):
             return None
         self.desk.secrets.learn_request(request)
-        in_parts = "boundary=" in request.header(
-            "content-type"
-        )  # its digest is made of what lies in the file
+        # its digest is made of what lies in the file
+        in_parts = "boundary=" in request.header("content-type")
         store = in_parts or not cell.replaying or self._may_go_live(cell)
         return Spool(cell.large_bodies(), self.desk.secrets, keep_sent=True, store=store)
 
@@ -153,7 +152,9 @@ class Interceptor(Tape):
     def answers(self) -> bool:
         """Whether it may be answered without being sent (instrumentation.may_answer)."""
         cell = self._find_current_cell()
-        return _is_decided_per_call(cell) if isinstance(cell, TapedCell) else self.desk.sealed
+        if isinstance(cell, TapedCell):
+            return _is_decided_per_call(cell)
+        return self.desk.sealed
 
     def replays(self) -> bool:
         """Whether the tape answers all that is asked here, so that no credential is of use
@@ -268,7 +269,9 @@ class Interceptor(Tape):
     def _answer_forked_call(self, cell: TapedCell, call: Request | FunctionCall) -> Play | Capture:
         """A call in a forked child: ids given there would collide with its parent's."""
         if isinstance(call, Request) and call_class.class_of(call) == "telemetry":
-            return self.telemetry.unsent(call, cell) if cell.replaying else NullRecorder()
+            if cell.replaying:
+                return self.telemetry.unsent(call, cell)
+            return NullRecorder()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
             return NullRecorder()
@@ -292,10 +295,8 @@ class Interceptor(Tape):
             # its match key is computed when somebody asks for it: the program does not wait for it
             self._require_key(cell, request)
             self._open_run(cell, request)
-            matching, where = (
-                partial(self._match_request, cell, request),
-                self._locate_call(cell, origin),
-            )
+            matching = partial(self._match_request, cell, request)
+            where = self._locate_call(cell, origin)
             return HttpCapture(cell, self.desk.secrets, matching, kind, where, request)
         matched = self._match_request(cell, request)
         self._tape_offered_tools(cell, request, matched.json)
@@ -345,10 +346,8 @@ class Interceptor(Tape):
         self._open_run(cell, request)
         where = self._locate_call(cell, origin)
         if sent is not None:  # it is found by what the program asks
-            request, matched = (
-                sent,
-                MatchedRequest(matched.match, discriminator=matched.discriminator),
-            )
+            request = sent
+            matched = MatchedRequest(matched.match, discriminator=matched.discriminator)
         capture: HttpCapture
         if opens_dialogue(request):
             offer = self.desk.tape_tools
@@ -510,7 +509,10 @@ class Interceptor(Tape):
         near: NearMatch | None,
     ) -> Settled:
         """The recorded call to play, or what to do instead."""
-        site = call_origin(call, kind, cell.execution.cell) if cell.execution.selection else None
+        if cell.execution.selection:
+            site = call_origin(call, kind, cell.execution.cell)
+        else:
+            site = None
         group = near.discriminator if near is not None else None
         decided = cell.player.decide(
             cell.execution,
@@ -525,7 +527,10 @@ class Interceptor(Tape):
             decided = replace(decided, why=near.why)
         if isinstance(decided, Diverged):
             dialogue = isinstance(call, Request) and opens_dialogue(call)
-            stale = None if dialogue else claim_stale_call(cell, call, lineage, self.desk.secrets)
+            if dialogue:
+                stale = None
+            else:
+                stale = claim_stale_call(cell, call, lineage, self.desk.secrets)
             decided = stale or Refuse(decided.times)
         return decided
 
@@ -612,7 +617,10 @@ class Interceptor(Tape):
             kind,
             self._locate_call(cell, origin),
         )
-        recorded = _require_entry(decided.recorded) if decided.recorded is not None else None
+        if decided.recorded is not None:
+            recorded = _require_entry(decided.recorded)
+        else:
+            recorded = None
         if isinstance(decided, Stub):
             held_answer.commit_answer(call, Value(decided.value), "stub", recorded)
         elif recorded is not None:
@@ -649,9 +657,9 @@ class Interceptor(Tape):
                     f"{title(call)}: what it returned could not be recorded: {value.unkept}"
                 )
             )
-        return (
-            answers.replayed_value(value, self.desk.secrets) if isinstance(value, Value) else value
-        )
+        if isinstance(value, Value):
+            return answers.replayed_value(value, self.desk.secrets)
+        return value
 
     def _require_sound_bodies(self, reply: Reply | Value) -> None:
         """A large body is compared with its digest before anything of it is handed on. Raises
@@ -662,7 +670,9 @@ class Interceptor(Tape):
                 external_texts.require_sound(body)
 
     def _build_gate(self, cell: TapedCell, entry: Entry, reply: Reply | Value) -> Gate | None:
-        return cell.pins.pacing.gate(entry, reply) if cell.pins.pacing is not None else None
+        if cell.pins.pacing is not None:
+            return cell.pins.pacing.gate(entry, reply)
+        return None
 
     def _build_interrupted_reply(
         self, cell: TapedCell, entry: Entry, reply: Reply, request: Request

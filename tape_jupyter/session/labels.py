@@ -75,8 +75,12 @@ class CellTags:
         far.
         """
         flags = {**self.flags, **self._given.get("flags", {})}
-        tags = {**self._baggage, **self._given, **({"flags": flags} if flags else {})}
-        return {**tags, **({"redact": self._redacted} if self._redacted else {})}
+        tags: dict[str, Any] = {**self._baggage, **self._given}
+        if flags:
+            tags["flags"] = flags
+        if self._redacted:
+            tags["redact"] = self._redacted
+        return tags
 
     def of_call(self) -> dict[str, Any]:
         """What this very call's baggage says, and the cell's did not. Asked where the call is made."""
@@ -115,7 +119,10 @@ def baggage() -> dict[str, Any]:
         for key, value in items.items()
         if key.lower() not in _NAMES
     }
-    return {**known, **({"baggage": others} if others else {})}
+    record: dict[str, Any] = dict(known)
+    if others:
+        record["baggage"] = others
+    return record
 
 
 def flags_of(text: str) -> dict[str, Any]:
@@ -133,7 +140,9 @@ def flags_of(text: str) -> dict[str, Any]:
 def _to_plain_value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
-    return value[:_LONGEST] if isinstance(value, str) else json.dumps(value, default=str)[:_LONGEST]
+    if isinstance(value, str):
+        return value[:_LONGEST]
+    return json.dumps(value, default=str)[:_LONGEST]
 
 
 def recorded_tags(run: Mapping[str, Any], call: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,10 +76,11 @@ class Lending:
         self._cassettes: Callable[[], Iterable[Cassette]] = tuple
         self._undo: Callable[[], None] = do_nothing
         self._addresses: dict[str, str] = {}  # that were lent
+        # of which cassettes, as long as they are
         self._read: tuple[list[tuple[Path, int]], dict[str, str]] = (
             [],
             {},
-        )  # of which cassettes, as long as they are
+        )
 
     @property
     def cassettes(self) -> Iterable[Cassette]:
@@ -107,19 +108,18 @@ class Lending:
             request.url, *(value for _, value in request.headers), request.body
         ):
             return carried
-        sent = (
-            request.large.sent if request.large is not None else None
-        )  # something in it was masked
+        # something in it was masked
+        sent = request.large.sent if request.large is not None else None
         if carried := next(
             filter(None, map(self._secrets.stood_for, sent.blocks() if sent is not None else ())),
             "",
         ):
             return carried
         lent = (name for name, value in self._addresses.items() if request.url.startswith(value))
-        return next(
-            (n for n in lent if not environment.is_set(n) and not placeholders.is_kept_by_a_key(n)),
-            "",
-        )
+        for n in lent:
+            if not environment.is_set(n) and not placeholders.is_kept_by_a_key(n):
+                return n
+        return ""
 
     def start(self, folder: Path, cassettes: Callable[[], Iterable[Cassette]]) -> None:
         """Lend what the cassettes of this folder name. They are read when a key is first looked
@@ -175,7 +175,9 @@ class Lending:
         place.
         """
         if names_a_secret(name):
-            return None if _has_alternative(name) else self._read_recorded_values().get(name)
+            if _has_alternative(name):
+                return None
+            return self._read_recorded_values().get(name)
         is_replaced = not name.endswith("_API_VERSION") and (
             placeholders.is_kept_by_a_key(name) or (name in audit_environment.VERTEX and _has_adc())
         )

@@ -38,11 +38,9 @@ of a cell take: thousands of tasks may be refused one after another.
 
 
 def title(call: Request | FunctionCall) -> str:
-    return (
-        f"{call.kind} {call.name}"
-        if isinstance(call, FunctionCall)
-        else f"{call.method} {call.url.partition('?')[0]}"
-    )
+    if isinstance(call, FunctionCall):
+        return f"{call.kind} {call.name}"
+    return f"{call.method} {call.url.partition('?')[0]}"
 
 
 def miss(
@@ -86,11 +84,9 @@ def miss(
 
 def boundary(call: Request | FunctionCall) -> str:
     """The word of --live and --freeze that is for this call's like."""
-    return (
-        f"tool:{call.name}"
-        if isinstance(call, FunctionCall)
-        else f"host:{urlsplit(call.url).netloc}"
-    )
+    if isinstance(call, FunctionCall):
+        return f"tool:{call.name}"
+    return f"host:{urlsplit(call.url).netloc}"
 
 
 def shown_file(cell: TapedCell) -> str:
@@ -107,11 +103,10 @@ def shown_file(cell: TapedCell) -> str:
 def _describe_frozen_call(
     cell: TapedCell, call: Request | FunctionCall, refused: Refuse, where: str, secrets: Secrets
 ) -> str:
-    stub = (
-        f"--stub tool:{call.name}=JSON"
-        if isinstance(call, FunctionCall)
-        else "a tool of its own and --stub"
-    )
+    if isinstance(call, FunctionCall):
+        stub = f"--stub tool:{call.name}=JSON"
+    else:
+        stub = "a tool of its own and --stub"
     now = f"Now: give it {stub}, fix the difference, or let it run once without --freeze."
     if refused.times:
         return (
@@ -279,10 +274,8 @@ def in_its_place(
     """
     if monotonic() > until:
         return
-    runs, served = (
-        cell.player.repeated(cell.execution) - {cell.recording.run},
-        cell.execution.served,
-    )
+    runs = cell.player.repeated(cell.execution) - {cell.recording.run}
+    served = cell.execution.served
     calls = cell.cassette.calls if cell.cassette is not None else []
     run_calls = [entry for entry in calls if entry.run in runs]
     was_served = [(entry.run, entry.id) in served for entry in run_calls]

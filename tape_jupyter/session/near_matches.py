@@ -69,14 +69,12 @@ def chosen(
     that recorded calls changed, and that are perhaps not as they were then.
     """
     groups = cell.player.groups(cell.execution, matched.match)
-    loose = _find_loose_arguments(call, changed) if isinstance(call, FunctionCall) else frozenset()
-    if loose:  # a recorded call that was served already is none that the object could be meant for
-        served = cell.execution.served
-        left = {
-            group: [each for each in calls if (each.run, each.id) not in served]
-            for group, calls in groups.items()
-        }
-        groups = {group: calls for group, calls in left.items() if calls}
+    if isinstance(call, FunctionCall):
+        loose = _find_loose_arguments(call, changed)
+    else:
+        loose = frozenset()
+    if loose:
+        groups = _leave_served_out(groups, cell.execution.served)
     if not groups:
         return NearMatch(matched.discriminator)
     if matched.discriminator in groups:
@@ -88,6 +86,18 @@ def chosen(
     if loose:
         return _match_changed_object(call, matched, groups, loose)
     return _match_near_function(call, matched, groups)
+
+
+def _leave_served_out(
+    groups: Mapping[str, Sequence[Recorded]], served: Collection[tuple[str, str]]
+) -> Mapping[str, Sequence[Recorded]]:
+    """A recorded call that was served already is none that a changed object could be meant for."""
+    left: dict[str, Sequence[Recorded]] = {}
+    for group, calls in groups.items():
+        rest = [each for each in calls if (each.run, each.id) not in served]
+        if rest:
+            left[group] = rest
+    return left
 
 
 def _find_loose_arguments(call: FunctionCall, changed: Collection[str]) -> frozenset[str]:
@@ -154,9 +164,7 @@ def _match_near_function(
     call: FunctionCall, matched: MatchedRequest, groups: Mapping[str, Sequence[Recorded]]
 ) -> NearMatch:
     ours = _collect_leaves(call)
-    theirs = {
-        group: _read_recorded_leaves(calls[0]) for group, calls in list(groups.items())[:_MOST]
-    }
+    theirs = _read_leaves_by_group(groups)
     distinct_paths = set()
     for path in _list_paths(theirs.values()):
         if len({repr(each.get(path)) for each in theirs.values()}) > 1:
@@ -166,20 +174,22 @@ def _match_near_function(
     if len(fits) != 1:  # a moment, a random id or an address speaks against none
         fits = _find_fitting(ours, theirs, distinct_paths, _may_be_same_field)
     if len(fits) != 1 or len(groups) > _MOST:
+        count = sum(map(len, groups.values()))
         paths_text = ", ".join(sorted(distinct_paths)[:4]) or "what is masked"
-        return NearMatch(
-            matched.discriminator,
-            why=f"{sum(map(len, groups.values()))} recorded calls differ in {paths_text}.",
-        )
+        why = f"{count} recorded calls differ in {paths_text}."
+        return NearMatch(matched.discriminator, why=why)
     other = theirs[fits[0]]
     if not _may_be_same_call(ours, other):
         return NearMatch(matched.discriminator)
     less = ", ".join(_list_differing_paths(ours, other)[:4]) or "what is masked in it"
-    return NearMatch(
-        fits[0],
-        less,
-        f"{title(call)} was matched without {less}, unlike in {_format_place(groups[fits[0]])}",
-    )
+    place = _format_place(groups[fits[0]])
+    return NearMatch(fits[0], less, f"{title(call)} was matched without {less}, unlike in {place}")
+
+
+def _read_leaves_by_group(groups: Mapping[str, Sequence[Recorded]]) -> dict[str, Leaves]:
+    """Of each group, the fields of its first call: the others of it are the same."""
+    compared = list(groups.items())[:_MOST]
+    return {group: _read_recorded_leaves(calls[0]) for group, calls in compared}
 
 
 def _find_fitting(
@@ -204,9 +214,7 @@ def _match_changed_object(
     is most like it, of these the first.
     """
     ours = _collect_leaves(call)
-    theirs = {
-        group: _read_recorded_leaves(calls[0]) for group, calls in list(groups.items())[:_MOST]
-    }
+    theirs = _read_leaves_by_group(groups)
     fits = [group for group, each in theirs.items() if _may_be_same_call(ours, each, loose)]
     if not fits:
         return NearMatch(matched.discriminator)
@@ -221,10 +229,11 @@ def _match_changed_object(
 
 def _may_be_same_call(ours: Leaves, theirs: Leaves, loose: frozenset[str] = frozenset()) -> bool:
     """Whether nothing speaks against it that the same was asked; `loose` arguments do not."""
-    steady = (
-        path for path in _list_paths((ours, theirs)) if re.split(r"[. \[]", path)[0] not in loose
-    )
-    return all(_may_be_same_field(ours, theirs, path) for path in steady)
+    for path in _list_paths((ours, theirs)):
+        argument = re.split(r"[. \[]", path)[0]
+        if argument not in loose and not _may_be_same_field(ours, theirs, path):
+            return False
+    return True
 
 
 def _count_differing_fields(ours: Leaves, theirs: Leaves) -> tuple[int, int]:
@@ -244,11 +253,9 @@ def _describe_partial_fields(matched: MatchedRequest) -> str:
 
 def _format_place(recorded: Sequence[Recorded]) -> str:
     entry = recorded[0]
-    return (
-        f"call {entry.id} ({entry.book.path.name}:{entry.line})"
-        if isinstance(entry, Entry)
-        else f"call {entry.id}"
-    )
+    if isinstance(entry, Entry):
+        return f"call {entry.id} ({entry.book.path.name}:{entry.line})"
+    return f"call {entry.id}"
 
 
 # ---------------------------------------------------------------- fields
@@ -256,19 +263,15 @@ def _format_place(recorded: Sequence[Recorded]) -> str:
 
 def _find_opaque_arguments(call: FunctionCall) -> dict[str, Mapping[str, Any]]:
     """The arguments that could not be written, and the method's own object, as structure."""
-    everything = {
-        **call.arguments,
-        **({"self": call.instance} if call.instance is not None else {}),
-    }
-    structures = {
-        name: each.structure if isinstance(each, FrozenValue) else each
-        for name, each in everything.items()
-    }
-    return {
-        name: each
-        for name, each in structures.items()
-        if isinstance(each, dict) and "<opaque>" in each
-    }
+    everything: dict[str, Any] = dict(call.arguments)
+    if call.instance is not None:
+        everything["self"] = call.instance
+    opaque: dict[str, Mapping[str, Any]] = {}
+    for name, each in everything.items():
+        structure = each.structure if isinstance(each, FrozenValue) else each
+        if isinstance(structure, dict) and "<opaque>" in structure:
+            opaque[name] = structure
+    return opaque
 
 
 def _collect_leaves(call: FunctionCall) -> Leaves:
@@ -308,9 +311,8 @@ def _list_paths(several: Iterable[Leaves]) -> list[str]:
 
 
 def _is_same_field(one: Leaves, other: Leaves, path: str) -> bool:
-    return repr(one.get(path, "absent")) == repr(
-        other.get(path, "absent")
-    )  # 1 and True are not the same
+    # 1 and True are not the same
+    return repr(one.get(path, "absent")) == repr(other.get(path, "absent"))
 
 
 def _may_be_same_field(one: Leaves, other: Leaves, path: str) -> bool:
@@ -325,16 +327,17 @@ def _may_be_same_field(one: Leaves, other: Leaves, path: str) -> bool:
     now, then = _parse_moment(ours), _parse_moment(theirs)
     if now is not None and then is not None:
         return abs(now - time.time()) < _DAYS and then < time.time() + _DAYS
-    return (_is_random_id(ours) and _is_random_id(theirs)) or (
-        _strip_addresses(ours) == _strip_addresses(theirs) != ""
-    )
+    if _is_random_id(ours) and _is_random_id(theirs):
+        return True
+    return _strip_addresses(ours) == _strip_addresses(theirs) != ""
 
 
 def _is_random_id(value: Any) -> bool:
     """Whether a value looks drawn: a UUID, or 16 hex digits and more."""
-    text = (
-        value.get("value") if isinstance(value, dict) and value.get("<type>") == "UUID" else value
-    )
+    if isinstance(value, dict) and value.get("<type>") == "UUID":
+        text = value.get("value")
+    else:
+        text = value
     return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
@@ -349,19 +352,24 @@ def _parse_moment(value: Any) -> float | None:
     """The moment that a value says, in seconds of the epoch; None where it says none of this
     century.
     """
-    seconds: float | None = None
     if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = next(
-            (value / unit for unit in (1, 10**3, 10**6, 10**9) if 1e9 < value / unit < 4e9), None
-        )
+        return _read_epoch(value)
     if isinstance(value, dict) and value.get("<type>") in ("datetime", "Timestamp"):
         text = value.get("value")
     else:
         text = value
-    if isinstance(text, str) and len(text) > 9:
-        try:
-            moment = datetime.fromisoformat(text)
-            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        except ValueError:
-            return None
-    return seconds
+    if not isinstance(text, str) or len(text) < len("2026-01-01"):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except ValueError:
+        return None
+
+
+def _read_epoch(number: float) -> float | None:
+    """Seconds of the epoch, from a number of seconds, milli-, micro- or nanoseconds."""
+    for unit in (1, 10**3, 10**6, 10**9):
+        if 1e9 < number / unit < 4e9:
+            return number / unit
+    return None

@@ -41,11 +41,10 @@ def selection_of(options: Mapping[str, Any], mode: str) -> Selection:
             "step takes no --live, --freeze or --stub: at each stop you decide what happens to the call"
         )
     if selection.live and mode != "replay":
-        instead = (
-            f"every call goes live in {mode}"
-            if mode == "record"
-            else f"{mode} writes the cassette itself"
-        )
+        if mode == "record":
+            instead = f"every call goes live in {mode}"
+        else:
+            instead = f"{mode} writes the cassette itself"
         raise TapeUsageError(
             f"--live goes with replay, and what ran live goes to a take ({instead})"
         )
@@ -75,12 +74,11 @@ def policy_of(options: Mapping[str, Any], mode: str) -> Policy:
 
 def writes(options: Mapping[str, Any], mode: str, selection: Selection) -> bool:
     """Whether a replay may write: what it answers otherwise than the tape does goes to a take."""
-    return mode == "replay" and bool(
-        options.get("step")
-        or selection.changes
-        or policy_of(options, mode) != "stop"
-        or options.get("decided")
-    )
+    if mode != "replay":
+        return False
+    if options.get("step") or selection.changes or policy_of(options, mode) != "stop":
+        return True
+    return bool(options.get("decided"))
 
 
 def check_names(
@@ -152,11 +150,8 @@ def require_outside(request: CellRequest, selection: Selection) -> None:
     not taped in time.
     """
     for name in selection.held_tools:
-        if re.search(
-            rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b",
-            _remove_decorated_functions(request.source),
-            re.MULTILINE,
-        ):
+        definition = rf"^\s*(?:async\s+)?def\s+{re.escape(name)}\b"
+        if re.search(definition, _remove_decorated_functions(request.source), re.MULTILINE):
             raise TapeUsageError(
                 f"--freeze or --stub tool:{name}: this cell defines {name} itself, and it could run before it is "
                 "replaced. Define it in an earlier cell, or put @tape.tool on it. Nothing was run"
@@ -181,9 +176,8 @@ def watched(cell: TapedCell) -> Callable[[], None]:
 
     def report_unseen_tools() -> None:
         for name in cell.execution.selection.held_tools:
-            if cell.tools.scanned.sought.get(name, 0) >= 0 and not cell.tools.asked.has_run(
-                name, since
-            ):
+            was_sought = cell.tools.scanned.sought.get(name, 0) >= 0
+            if was_sought and not cell.tools.asked.has_run(name, since):
                 cell.warn(
                     f"tool:{name} was not stopped: no function of that name was found here. If the cell called one, it "
                     "ran. Now: put @tape.tool on it",
@@ -214,20 +208,21 @@ def sessions_own(request: CellRequest, session: Mapping[str, Any], *, sealed: bo
         own = request.options.get("no_effects", ())
         session_options["no_effects"] = tuple(dict.fromkeys((*own, *session["no_effects"])))
     if sealed:
-        session_options |= {"strict": True} if session.get("strict") else {}
-        paced = {"pace": session["pace"]} if session.get("pace") else {}
+        if session.get("strict"):
+            session_options["strict"] = True
+        if session.get("pace"):
+            session_options["pace"] = session["pace"]
         return replace(
             request,
             mode="replay",
-            options={**without(request.options), **session_options, **paced},
+            options={**without(request.options), **session_options},
             sessions_take="take" in session_options,
         )
     session_options.pop("live", None)
     session_options.pop("on_divergence", None)
     if "freeze" in session_options:
-        session_options["freeze"] = [
-            *dict.fromkeys((*request.options.get("freeze", ()), *session_options["freeze"]))
-        ]
+        words = (*request.options.get("freeze", ()), *session_options["freeze"])
+        session_options["freeze"] = list(dict.fromkeys(words))
     if "stub" in session_options:
         session_options["stub"] = {**request.options.get("stub", {}), **session_options["stub"]}
     return replace(request, options={**request.options, **session_options})
@@ -249,26 +244,16 @@ def opened_take(
     replays_more = writes(request.options, request.mode, selection)
     if request.options.get("step") and request.mode == "replay":
         return _open_stepped_take(base, request, opened)
-    name = _find_take_name(
-        base.root,
-        request,
-        chosen=base.base is None and request.mode == "replay" and not replays_more,
-    )
+    only_plays = request.mode == "replay" and not replays_more
+    name = _find_take_name(base.root, request, chosen=base.base is None and only_plays)
     if not name and not replays_more:
         return base
-    if (
-        name
-        and request.mode == "replay"
-        and not replays_more
-        and not files.path_of(base.root, name).exists()
-    ):
-        if (request.explicit and not request.sessions_take) or not _is_notebooks_take(
-            base.root, name
-        ):
+    if name and only_plays and not files.path_of(base.root, name).exists():
+        cells_own = request.explicit and not request.sessions_take
+        if cells_own or not _is_notebooks_take(base.root, name):
             files.require_take(base.root, name)
-        return (
-            base  # a session's word for many cells: the take is of another cassette of the notebook
-        )
+        # a session's word for many cells: the take is of another cassette of the notebook
+        return base
     take = opened(base, name or fresh())
     if covered_by_hand(take, selection):
         return opened(take, files.unused_name(base.root, files.take_name(take.path)))
@@ -295,7 +280,10 @@ def _open_stepped_take(
     name = str(request.options.get("take") or "")
     if name and name != paths.stem(base.root):
         return opened(base, name)
-    chosen = "" if name or base.base is not None else _find_replaying_take(base.root, request)
+    if name or base.base is not None:
+        chosen = ""
+    else:
+        chosen = _find_replaying_take(base.root, request)
     return opened(opened(base, chosen) if chosen else base, files.unused_name(base.root, STEPPED))
 
 
@@ -318,7 +306,9 @@ def _find_take_name(cassette: Path, request: CellRequest, *, chosen: bool) -> st
     name = str(request.options.get("take") or "")
     if not name and chosen:
         return files.default_take(cassette)
-    return "" if name == paths.stem(cassette) and name not in files.take_names(cassette) else name
+    if name == paths.stem(cassette) and name not in files.take_names(cassette):
+        return ""
+    return name
 
 
 def covered_by_hand(take: Cassette, selection: Selection) -> bool:
@@ -326,11 +316,13 @@ def covered_by_hand(take: Cassette, selection: Selection) -> bool:
     of the take.
     """
     cells = {run.id: run.cell for run in map(run_of, take.runs)}
-    return any(
-        selection.how(site_of_entry(override, cells[override.run]), override) in ("live", "stub")
-        for override in take.newest_overrides()
-        if not override.by and override.run in cells
-    )
+    for override in take.newest_overrides():
+        if override.by or override.run not in cells:
+            continue
+        site = site_of_entry(override, cells[override.run])
+        if selection.how(site, override) in ("live", "stub"):
+            return True
+    return False
 
 
 def site_of_entry(entry: Entry, cell: Any) -> CallOrigin:
@@ -346,7 +338,10 @@ def summarise_take(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
     if tape is None or tape.base is None:
         return "", cell.path, []
     if not tape.path.exists():
-        why = "nothing was changed" if cell.request.options.get("step") else "nothing ran live"
+        if cell.request.options.get("step"):
+            why = "nothing was changed"
+        else:
+            why = "nothing ran live"
         played = tape.played_path
         name = "" if played == tape.root else files.take_name(played)
         return name, played, [f"{why}: no take was made"]
@@ -360,11 +355,10 @@ def summarise_take(cell: TapedCell) -> tuple[str, Path | None, list[str]]:
             f"from the first change on it is in the take {name}; {tape.root.name} holds what happened before"
         )
     elif cell.recording.run and cell.replaying:
-        what = (
-            "what ran live is"
-            if any(row.live for row in cell.findings.rows)
-            else "what was kept is"
-        )
+        if any(row.live for row in cell.findings.rows):
+            what = "what ran live is"
+        else:
+            what = "what was kept is"
         notes.append(f"{what} in the take {name}; {tape.root.name} is as it was")
     if newer := _find_newer_recording(cell, tape):
         notes.append(
@@ -380,9 +374,8 @@ def _find_newer_recording(cell: TapedCell, tape: Cassette) -> str:
         return ""
     *_, root = base_chain(tape)
     try:
-        grown = (
-            root.path.stat().st_size != root.size
-        )  # else nothing stands behind what the take is of
+        # else nothing stands behind what the take is of
+        grown = root.path.stat().st_size != root.size
         return newer_than(Cassette.open(root.path, check="marks").runs, run) if grown else ""
     except (CassetteError, OSError):
         return ""

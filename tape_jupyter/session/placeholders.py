@@ -39,9 +39,8 @@ def supply(secrets: Secrets, runs: Iterable[Mapping[str, Any]]) -> Callable[[], 
     lent: dict[str, str] = {}
     for name in _list_needless_names(recorded):
         values.pop(name, None)
-        if name in LENT and LENT[name] == os.environ.get(
-            name
-        ):  # for the session, when nobody knew what was recorded
+        # for the session, when nobody knew what was recorded
+        if name in LENT and LENT[name] == os.environ.get(name):
             lent[name] = LENT.pop(name)
             del os.environ[name]
     missing = {name: value for name, value in values.items() if not environment.is_set(name)}

@@ -192,7 +192,9 @@ def _read_hooks() -> list[Any]:
 
 
 def _read_blocked_signals() -> list[int]:
-    return [] if sys.platform == "win32" else sorted(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+    if sys.platform == "win32":
+        return []
+    return sorted(signal.pthread_sigmask(signal.SIG_BLOCK, []))
 
 
 def _list_module_aliases() -> dict[str, int]:

@@ -36,7 +36,7 @@ from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 from tape_jupyter.isolation.namespaces import AWAY
 from tape_jupyter.isolation.network_guard import Guard, Policy, Sighting
-from tape_jupyter.replay.player import MODES, Matching, Mode, Player
+from tape_jupyter.replay.player import MODES, CellPlayback, Matching, Mode, Player
 from tape_jupyter.replay.selection import Selection
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.session import late_secrets, partial_replay, pins, placeholders, unplayed_tools
@@ -98,27 +98,23 @@ class TapeSession:
         self.secrets = Secrets()
         self._notes_of_names: set[str] = set()
         self._learned = 0  # what was looked for in what is recorded
-        self._recorded_runs: set[str] = (
-            set()
-        )  # the runs that were recorded here: at a terminal each has a session of its own
+        # the runs that were recorded here: at a terminal each has a session of its own
+        self._recorded_runs: set[str] = set()
         self.session = entropy.token_hex(4)
         self.session_mode = "off"
         self.forced = False
         self.session_options: dict[str, Any] = {}
-        self._fresh: dict[
-            Path, str
-        ] = {}  # what runs live under a session's word goes to one take of each cassette
+        # what runs live under a session's word goes to one take of each cassette
+        self._fresh: dict[Path, str] = {}
         self.tags = Tags()
         self.tools = Tools()
         self._files = ChangedFiles()
-        self._known_tools: dict[
-            str, None
-        ] = {}  # of this session's requests: taped from each cell's start
+        # of this session's requests: taped from each cell's start
+        self._known_tools: dict[str, None] = {}
         self._cells: dict[TapedCell, _Opened] = {}
         self._shelf: dict[Path, tuple[Cassette, Player]] = {}
-        self._executions: dict[
-            Path, Counter[tuple[str, str]]
-        ] = {}  # of a cassette's cells, whichever take they play
+        # of a cassette's cells, whichever take they play
+        self._executions: dict[Path, Counter[tuple[str, str]]] = {}
         self._guard = Guard()
         self._withdraw_keys: Callable[[], None] = do_nothing
         self._mode_pending = (
@@ -173,7 +169,10 @@ class TapeSession:
             return
         self._mode_pending = False
         self._withdraw_keys()
-        self._withdraw_keys = placeholders.supply(self.secrets, ()) if self.sealed else do_nothing
+        if self.sealed:
+            self._withdraw_keys = placeholders.supply(self.secrets, ())
+        else:
+            self._withdraw_keys = do_nothing
         if self.session_mode == "off":
             self.unhook()
 
@@ -247,10 +246,8 @@ class TapeSession:
         if path is None or request.mode == "live":
             return None, path
         self._require_cassette(request, path)
-        cassette, selection = (
-            self.cassette(path)[0],
-            partial_replay.selection_of(request.options, request.mode),
-        )
+        cassette = self.cassette(path)[0]
+        selection = partial_replay.selection_of(request.options, request.mode)
         take = partial_replay.opened_take(
             cassette,
             request,
@@ -358,34 +355,11 @@ class TapeSession:
         """
         request = self._apply_forced_replay(request)
         cassette, path = self._resolve_cassette(request)
-        there = cassette is not None and path
-        if there and path:
+        if cassette is not None and path is not None:
             player = self._shelf[path.absolute()][1]
-        else:
+        else:  # it goes live: nothing is recorded that could be played
             player = Player(lambda _key: (), lambda: ())
-        session = entropy.token_hex(4) if request.typed else self.session
-        identity = CellIdentity(
-            request.cell_id or "", source_hash(request.source) if request.source else "", session
-        )
-        ignore = self._collect_ignored_paths(request, player, cassette)
-        matching = (
-            _build_matching_without(cassette, self.secrets, ignore) if cassette and ignore else None
-        )
-        mode: Mode = request.mode  # type: ignore[assignment]  # checked above
-        if mode == "once" and player.has_recording(identity):
-            mode = "replay"
-        selection = partial_replay.selection_of(request.options, request.mode)
-        partial_replay.require_outside(request, selection)
-        if cassette is not None and not self.forced:
-            self._check_names(request, selection, cassette)
-        if mode != request.mode:
-            selection = selection.without_stubs()
-        execution = player.start(
-            identity, mode, matching, selection, str(request.options.get("repeats") or "")
-        )
-        execution.on_divergence = partial_replay.policy_of(request.options, request.mode)
-        execution.ignore = ignore
-        execution.decided = request.options.get("decided") or {}
+        execution = self._start_execution(request, player, cassette)
         cell = TapedCell(
             request,
             execution,
@@ -402,32 +376,57 @@ class TapeSession:
         self._start_cell(cell)
         return cell
 
+    def _start_execution(
+        self, request: CellRequest, player: Player, cassette: Cassette | None
+    ) -> CellPlayback:
+        """What is decided of a cell before it runs: its mode, what is excepted from it, and by what calls
+        are matched. Raises TapeUsageError.
+        """
+        identity = self._identify(request)
+        ignore = self._collect_ignored_paths(request, player, cassette)
+        matching = None
+        if cassette and ignore:
+            matching = _build_matching_without(cassette, self.secrets, ignore)
+        mode: Mode = request.mode  # type: ignore[assignment]  # checked above
+        if mode == "once" and player.has_recording(identity):
+            mode = "replay"
+        selection = partial_replay.selection_of(request.options, request.mode)
+        partial_replay.require_outside(request, selection)
+        if cassette is not None and not self.forced:
+            self._check_names(request, selection, cassette)
+        if mode != request.mode:
+            selection = selection.without_stubs()
+        repeats = str(request.options.get("repeats") or "")
+        execution = player.start(identity, mode, matching, selection, repeats)
+        execution.on_divergence = partial_replay.policy_of(request.options, request.mode)
+        execution.ignore = ignore
+        execution.decided = request.options.get("decided") or {}
+        return execution
+
+    def _identify(self, request: CellRequest) -> CellIdentity:
+        source = source_hash(request.source) if request.source else ""
+        session = entropy.token_hex(4) if request.typed else self.session
+        return CellIdentity(request.cell_id or "", source, session)
+
     def _collect_ignored_paths(
         self, request: CellRequest, player: Player, cassette: Cassette | None
     ) -> tuple[IgnorePath, ...]:
         """Paths out of the match: asked for now, and those the recordings were made with."""
         current = {run.id for run in player.current()}
-        recorded = [
-            path
-            for run in (cassette.runs if cassette else ())
-            if run["run"] in current
-            for path in run.get("ignore", ())
-        ]
-        return tuple(
-            IgnorePath(text)
-            for text in dict.fromkeys((*request.options.get("ignore", ()), *recorded))
-        )
+        texts = list(request.options.get("ignore", ()))
+        for run in cassette.runs if cassette else ():
+            if run["run"] in current:
+                texts += run.get("ignore", ())
+        return tuple(map(IgnorePath, dict.fromkeys(texts)))
 
     def _start_cell(self, cell: TapedCell) -> None:
         self.secrets.learn_environment(os.environ)
         self._install_instrumentation()
         opened = self._cells[cell] = _Opened(_find_running_origin(ORIGIN.get()))
-        if cell.replaying and not cell.request.options.get(
-            "untaped"
-        ):  # that ran without, and does now
-            opened.undo.append(
-                placeholders.supply(self.secrets, cell.cassette.runs if cell.cassette else ())
-            )
+        # a cell that ran untaped ran without placeholders, and does now
+        if cell.replaying and not cell.request.options.get("untaped"):
+            runs = cell.cassette.runs if cell.cassette else ()
+            opened.undo.append(placeholders.supply(self.secrets, runs))
         cell.recording.kit, cell.tags = environment.collect_fast(), self.tags.start()
         cell.findings.changed = self.changed
         self._set_guard()
@@ -470,9 +469,8 @@ class TapeSession:
         self._apply_session_mode()
         self.changed()
         report = cell_report(cell, error)
-        self._remarks += [("unheld", each) for each in report.unheld] + [
-            ("lost", each) for each in report.lost
-        ]
+        self._remarks += [("unheld", each) for each in report.unheld]
+        self._remarks += [("lost", each) for each in report.lost]
         return report
 
     def take_remarks(self) -> str:
@@ -482,7 +480,10 @@ class TapeSession:
         """
         self._await_sync()
         taken, self._remarks = self._remarks, []
-        return json.dumps({kind: [text for one, text in taken if one == kind] for kind in REMARKS})
+        remarks: dict[str, list[str]] = {kind: [] for kind in REMARKS}
+        for kind, text in taken:
+            remarks[kind].append(text)
+        return json.dumps(remarks)
 
     def _end_run(self, cell: TapedCell, error: BaseException | None, interrupted: bool) -> None:
         if self.tracker is not None and not cell.request.block:
@@ -600,9 +601,8 @@ class TapeSession:
         gathering = threading.Thread(
             target=self._add_kit, args=(cell,), name="tape kit", daemon=True
         )
-        contextvars.Context().run(
-            gathering.start
-        )  # a thread of ours takes no number among the program's
+        # a thread of ours takes no number among the program's
+        contextvars.Context().run(gathering.start)
         if (opened := self._cells.get(cell)) is not None:
             opened.undo.append(lambda: gathering.join(timeout=KIT_SECONDS))
 
@@ -644,12 +644,10 @@ class TapeSession:
             return cell.player.repeats(cell.execution)
         if cell.mode != "new_episodes":
             return ""
-        same = [
-            run.id
-            for run in cell.player.current()
-            if run.cell.same_cell(cell.execution.cell) and not run.parent
-        ]
-        return same[-1] if same else ""
+        for run in reversed(cell.player.current()):  # the newest recording of the cell
+            if run.cell.same_cell(cell.execution.cell) and not run.parent:
+                return run.id
+        return ""
 
     def tape_tools(self, cell: TapedCell, names: Iterable[str]) -> None:
         """Tape the functions of the notebook that carry these names, for the rest of the cell, as
@@ -741,7 +739,9 @@ def _find_running_origin(origin: Origin | None) -> Origin | None:
     """A strand of a cell that still runs; in the context of one that ended elsewhere its strand may
     have stayed.
     """
-    return origin if origin is not None and not getattr(origin.cell, "closed", False) else None
+    if origin is not None and not getattr(origin.cell, "closed", False):
+        return origin
+    return None
 
 
 def _describe_older_recording(number: int, count: int) -> list[str]:
@@ -764,10 +764,14 @@ def _describe_way_back(cell: TapedCell, cassette: Cassette) -> list[str]:
     whole = whole_run_before(cassette.runs, cassette.ended, cell.recording.run)
     if not whole or cassette.base is not None:
         return []
-    name = "" if paths.stem(cassette.path) == paths.MAIN else f"{paths.stem(cassette.path)} "
-    command = (
-        f"tape prune {cassette.path}" if cell.request.block else f"%tape prune {name}".rstrip()
-    )
+    if paths.stem(cassette.path) == paths.MAIN:
+        name = ""
+    else:
+        name = f"{paths.stem(cassette.path)} "
+    if cell.request.block:
+        command = f"tape prune {cassette.path}"
+    else:
+        command = f"%tape prune {name}".rstrip()
     return [
         (
             "this recording ended with an error, and is the one that replays now. "
@@ -806,8 +810,7 @@ def _build_matching_without(
     entries: dict[str, list[Any]] = {}
     for entry in cassette.calls:
         call = entry.request()
-        key = (
-            entry.match if isinstance(call, FunctionCall) else match_key(call, secrets, ignore)
-        )  # arguments all count
+        # arguments all count
+        key = entry.match if isinstance(call, FunctionCall) else match_key(call, secrets, ignore)
         entries.setdefault(key, []).append(entry)
     return lambda key: entries.get(key, ())

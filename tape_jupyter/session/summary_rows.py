@@ -145,11 +145,9 @@ class Rows(DeferredList[ReportRow]):
     """A report's rows: a block that replays 10,000 calls shows none of them."""
 
     def __init__(self, cell: TapedCell) -> None:
-        live, served, tags_of_run = (
-            list(cell.findings.rows),
-            list(cell.execution.played),
-            cell.tags.run,
-        )
+        live = list(cell.findings.rows)
+        served = list(cell.execution.played)
+        tags_of_run = cell.tags.run
         order = list(cell.recording.ran)
         self._count = len(live) + len(served)
 

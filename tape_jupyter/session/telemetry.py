@@ -106,15 +106,17 @@ class Telemetry:
             books = [self._read_ends(cell.cassette, self._find_book(cell.path))]
         else:
             books = list(self._books.values())
-        replies = (book.held.get(endpoint(request)) for book in reversed(books))
-        return Play(next(filter(None, replies), None) or _build_documented_reply(request))
+        for book in reversed(books):
+            if reply := book.held.get(endpoint(request)):
+                return Play(reply)
+        return Play(_build_documented_reply(request))
 
     def _read_ends(self, cassette: Cassette, book: _Book) -> _Book:
-        if book.read != len(cassette.ended):
-            book.read = len(cassette.ended)
-            for record in (
-                each for end in list(cassette.ended.values()) for each in end.get(KEY) or ()
-            ):
+        if book.read == len(cassette.ended):
+            return book
+        book.read = len(cassette.ended)
+        for end in list(cassette.ended.values()):
+            for record in end.get(KEY) or ():
                 if isinstance(record, Mapping) and (reply := _parse_reply(record)) is not None:
                     book.held[str(record.get("endpoint"))] = reply
         return book
@@ -158,10 +160,13 @@ def _build_record(name: str, answer: Mapping[str, Any], secrets: Secrets) -> dic
     record: dict[str, Any] = {"endpoint": secrets.scrub(name)[0], "status": answer["status"]}
     if headers := records.headers_record(secrets.scrub_reply_headers(answer["headers"])[0]):
         record["headers"] = headers
+    if not body:
+        return record
     try:
-        return {**record, **({"body": secrets.scrub(body.decode())[0]} if body else {})}
+        record["body"] = secrets.scrub(body.decode())[0]
     except UnicodeDecodeError:
-        return {**record, "base64": base64.b64encode(body).decode()}
+        record["base64"] = base64.b64encode(body).decode()
+    return record
 
 
 def _parse_reply(record: Mapping[str, Any]) -> Reply | None:

@@ -283,7 +283,9 @@ class ObservedBody:
 
     @property
     def _clock_order(self) -> Any | None:
-        return self._cell.pins.clock.order if self._cell.pins.clock is not None else None
+        if self._cell.pins.clock is not None:
+            return self._cell.pins.clock.order
+        return None
 
     def _count_handovers(self) -> int:
         return 0 if self._clock_order is None else self._clock_order.count
@@ -308,10 +310,8 @@ class ObservedBody:
         lost, self._lost = self._lost, []
         did: dict[str, Any] = {}
         if self._snapshot is not None:
-            self._changes, self._snapshot = (
-                self._running.end(self._snapshot, self._collect_outer_snapshots()),
-                None,
-            )
+            self._changes = self._running.end(self._snapshot, self._collect_outer_snapshots())
+            self._snapshot = None
             lost += self._changes.lost
             did["memory"] = self._changes.written
             did["beside"] = list(self._overlapping) if self._changes.written else []
@@ -571,7 +571,10 @@ class RecordedEffects:
     @property
     def _workflow_context(self) -> Any:
         """The workflow's context, among the arguments."""
-        arguments = self._call.scope.arguments.values() if self._call.scope is not None else ()
+        if self._call.scope is not None:
+            arguments = self._call.scope.arguments.values()
+        else:
+            arguments = ()
         return next(each for each in arguments if hasattr(each, "write_event_to_stream"))
 
 

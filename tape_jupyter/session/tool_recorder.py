@@ -75,9 +75,8 @@ def written_secret(call: FunctionCall, answer: Any, secrets: Secrets) -> Any:
     if not (looks_secret or call.discreet == "yes") or not isinstance(answer, str):
         return None
     secrets.learn(secret_name(call), answer)
-    known = _MARKER.fullmatch(
-        secrets.scrub(answer)[0]
-    )  # it may be known by another name, which then is its marker's
+    # it may be known by another name, which then is its marker's
+    known = _MARKER.fullmatch(secrets.scrub(answer)[0])
     return freeze(Secret(known[1] if known else secret_name(call)))
 
 
@@ -164,7 +163,9 @@ def _read_own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | No
     state = state_by_value(
         call.instance, MaskedValues(f"{call.kind} {call.name} self", secrets), "self"
     )
-    return {"<opaque>": object_type_name(call.instance), **state.record()} if state.fields else None
+    if state.fields:
+        return {"<opaque>": object_type_name(call.instance), **state.record()}
+    return None
 
 
 class FunctionCapture(RecorderBase, NullRecorder):

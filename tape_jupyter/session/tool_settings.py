@@ -72,10 +72,9 @@ def set_again(changes: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
     for name, structure in changes.items():
         try:
             if name == "cwd":
-                os.chdir(
-                    (folder or Path())
-                    / _to_relative_folder(str((folder or Path()) / structure), folder)
-                )
+                here = folder or Path()
+                # a recording may come from anybody: the folder is looked at again
+                os.chdir(here / _to_relative_folder(str(here / structure), folder))
             elif name == "process":
                 set_settings(need(structure, dict, None))
             else:
@@ -108,11 +107,20 @@ def _read_parts() -> dict[str, Any]:
 
 
 def _find_splice(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
-    shorter = min(len(before), len(now))
-    head = next((i for i in range(shorter) if before[i] != now[i]), shorter)
-    rest = shorter - head
-    tail = next((i for i in range(rest) if before[-1 - i] != now[-1 - i]), rest)
+    """How many items at the beginning and at the end are as before, and those between them."""
+    head = _count_same(before, now)
+    tail = _count_same(before[head:][::-1], now[head:][::-1])
     return [head, tail], now[head : len(now) - tail]
+
+
+def _count_same(before: list[Any], now: list[Any]) -> int:
+    """How many items both lists begin with."""
+    count = 0
+    for one, other in zip(before, now, strict=False):
+        if one != other:
+            break
+        count += 1
+    return count
 
 
 def _apply_splice(now: list[Any], change: Mapping[str, Any], items: list[Any]) -> list[Any]:
@@ -145,11 +153,12 @@ def _is_below(folder: str) -> bool:
 
 
 def _put_path(change: Mapping[str, Any]) -> None:
-    items = [need(each, str, None) for each in change["put"]]
-    items = [
-        str(Path.cwd() / each.removeprefix(_HERE)) if each.startswith(_HERE) else each
-        for each in items
-    ]
+    items = []
+    for each in change["put"]:
+        folder = need(each, str, None)
+        if folder.startswith(_HERE):
+            folder = str(Path.cwd() / folder.removeprefix(_HERE))
+        items.append(folder)
     if not all(map(_is_below, items)):
         raise CassetteError("a recording adds no folder outside of the notebook's")
     sys.path[:] = _apply_splice(sys.path, change, items)
@@ -219,20 +228,28 @@ def _index_by_name(taken: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
 
 
 _UNCHANGED = (0, False, True, ())
+"""Level, whether disabled, whether it propagates, its handlers: of a logger that nobody set up."""
 
 
 def _write_logging(before: Any, now: Any) -> dict[str, Any]:
-    change: dict[str, Any] = {} if before[0] == now[0] else {"disable": now[0]}
+    """`before` and `now`: what is disabled, the loggers' states, the names of levels."""
+    change: dict[str, Any] = {}
+    if before[0] != now[0]:
+        change["disable"] = now[0]
     one, other = _index_by_name(before), _index_by_name(now)
-    loggers = {
-        name: list(other.get(name, _UNCHANGED)[:3])
-        for name in sorted({*one, *other})
-        if one.get(name, _UNCHANGED)[:3] != other.get(name, _UNCHANGED)[:3]
-    }
+    loggers = {}
+    for name in sorted({*one, *other}):
+        state = other.get(name, _UNCHANGED)[:3]
+        if state != one.get(name, _UNCHANGED)[:3]:
+            loggers[name] = list(state)
+    if loggers:
+        change["loggers"] = loggers
     levels = {name: level for name, level in now[2].items() if before[2].get(name) != level}
-    change |= {"loggers": loggers} if loggers else {}
-    change |= {"basic": basic} if (basic := _find_basic_format(before, now)) else {}
-    return change | ({"levels": levels} if levels else {})
+    if basic := _find_basic_format(before, now):
+        change["basic"] = basic
+    if levels:
+        change["levels"] = levels
+    return change
 
 
 def _find_basic_format(before: Any, now: Any) -> list[Any]:
@@ -254,8 +271,10 @@ _STYLES: Mapping[str, tuple[type, str]] = vars(logging)["_STYLES"]
 
 def set_handler_again(changes: Mapping[str, Any]) -> Iterator[str]:
     """The handler that the body gave the root, before what it showed by it. Gives what was not done."""
-    basic = changes.get("logging", {}).get("basic")
-    return set_again({"logging": {"basic": basic}} if basic else {}, None)
+    change = changes.get("logging")
+    if not isinstance(change, Mapping) or "basic" not in change:
+        return iter(())
+    return set_again({"logging": {"basic": change["basic"]}}, None)
 
 
 def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any], Any]) -> list[str]:

@@ -39,11 +39,10 @@ def refuse_untaped(cell: TapedCell) -> None:
         if not functions.get(name) and not decorated_names(name, cell.request.namespace)
     }
     for name in _find_asked_tools(cell.execution.played, loose | missing):
-        count = (
-            "a recorded call of it was"
-            if left[name] == 1
-            else f"{left[name]} recorded calls of it were"
-        )
+        if left[name] == 1:
+            count = "a recorded call of it was"
+        else:
+            count = f"{left[name]} recorded calls of it were"
         message = f"tool {name}: a played reply asks for it, and {count} not played"
         if name in loose:
             cell.refuse(UnmatchedCall(f"{message}. {_LOOSE}"))

@@ -155,7 +155,9 @@ def _build_detail(spans: Spans, node: Node, title: str) -> dict[str, Any]:
 def _format_time(seconds: float) -> str:
     from datetime import UTC, datetime
 
-    return written(datetime.fromtimestamp(seconds, UTC)) if 0 < seconds < _LATE else ""
+    if 0 < seconds < _LATE:
+        return written(datetime.fromtimestamp(seconds, UTC))
+    return ""
 
 
 _LATE = 32_503_680_000
@@ -215,9 +217,10 @@ def _find_error(header: CallHeader, call: ReadCall) -> str | None:
 
 
 def _describe_request(header: CallHeader, request: Request, reply: Reply) -> dict[str, Any]:
-    conversation = (
-        providers_conversation.conversation_turns(request, reply) if header.kind == MODEL else []
-    )
+    if header.kind == MODEL:
+        conversation = providers_conversation.conversation_turns(request, reply)
+    else:
+        conversation = []
     usage = header.facts.usage
     return {
         "turns": [_build_turn(turn) for turn in conversation[-_TURNS:]],
@@ -240,7 +243,9 @@ def _choose_editing(
 ) -> str:
     wire = registry.identify(Request("POST", header.target)).wire
     answered = bool(conversation) and conversation[-1]["role"] in ("assistant", "thinking")
-    return "message" if answered and editing.format_of(wire) and reply.status == 200 else "raw"
+    if answered and editing.format_of(wire) and reply.status == 200:
+        return "message"
+    return "raw"
 
 
 def _build_reply_section(reply: Reply) -> dict[str, Any]:
@@ -257,10 +262,8 @@ def _build_value_section(call: FunctionCall, value: Value, side: str) -> dict[st
 
 
 def _describe_function(call: FunctionCall, value: Value) -> dict[str, Any]:
-    request, reply = (
-        _build_value_section(call, value, "request"),
-        _build_value_section(call, value, "reply"),
-    )
+    request = _build_value_section(call, value, "request")
+    reply = _build_value_section(call, value, "reply")
     sizes = {"request": len(_encode_section(request)), "reply": len(_encode_section(reply))}
     kept = {
         "ending": "error" if value.error is not None else "complete",
@@ -349,12 +352,13 @@ def _list_kit(node: Node, call: ReadCall) -> list[list[str]]:
     return formatting.name_text_pairs(filled) + formatting.name_text_pairs(run, before="run.")
 
 
+# what is long stands with the cell
 _LISTS = (
     "distributions",
     "modules",
     "variables",
     "environment",
-)  # what is long stands with the cell
+)
 
 
 def _describe_override(entry: Entry | None, head: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -411,10 +415,8 @@ def told_in_full(entry: Entry) -> str:
     """Request and reply of a call as one text, for a diff."""
     call = read_call(entry)
     if isinstance(call.request, Request) and isinstance(call.reply, Reply):
-        request, reply = (
-            formatting.body_section(call.request.body, call.request.headers),
-            _build_reply_section(call.reply),
-        )
+        request = formatting.body_section(call.request.body, call.request.headers)
+        reply = _build_reply_section(call.reply)
     elif isinstance(call.request, FunctionCall) and isinstance(call.reply, Value):
         request, reply = (
             _build_value_section(call.request, call.reply, side) for side in ("request", "reply")
@@ -446,7 +448,10 @@ def comparable_calls(spans: Spans, node: Node) -> list[dict[str, str]]:
     header = node.header
     if header is None or header.entry is None:
         return []
-    base = [{"id": "base", "name": "as recorded"}] if isinstance(header.entry, Overridden) else []
+    if isinstance(header.entry, Overridden):
+        base = [{"id": "base", "name": "as recorded"}]
+    else:
+        base = []
     here = spans.place(node.id) or 0
     others = [
         (_count_differences(header, other.header), abs(place - here), other)

@@ -111,9 +111,9 @@ def _to_safe_scalar(value: Any) -> Any:
         return value if exact else str(value)[:400]
     if isinstance(value, Mapping | list | tuple):
         return "…"
-    return (
-        sendable_text(value, _LONG) if isinstance(value, str) else sendable_text(repr(value), 1_000)
-    )
+    if isinstance(value, str):
+        return sendable_text(value, _LONG)
+    return sendable_text(repr(value), 1_000)
 
 
 def raw_page(data: bytes, start: int, size: int) -> dict[str, Any]:

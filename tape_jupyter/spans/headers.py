@@ -177,7 +177,10 @@ def _parse_facts(kit: str) -> Facts:
     """What a call's kit tells of its model, as providers.recalled reads it."""
     fields = {name: quoted or plain for name, quoted, plain in _KIT.findall(kit)}
     counts = _USAGE.search(kit)
-    usage = {name: int(count) for name, count in _COUNT.findall(counts[1])} if counts else {}
+    if counts:
+        usage = {name: int(count) for name, count in _COUNT.findall(counts[1])}
+    else:
+        usage = {}
     return recalled({**fields, "usage": usage})
 
 

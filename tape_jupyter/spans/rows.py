@@ -117,10 +117,10 @@ class Spans:
             if zero and zero != self.zero:
                 return 0
             same = zip(was, self._marks, strict=False)
-            return next(
-                (row for row, (old, new) in enumerate(same) if old != new),
-                min(len(was), len(self._marks)),
-            )
+            for row, (old, new) in enumerate(same):
+                if old != new:
+                    return row
+            return min(len(was), len(self._marks))
 
     def _build_signature(self, node: Node) -> tuple[Any, ...]:
         """What a row that was sent must share with the row as it is; a cell that runs grows without
@@ -142,11 +142,6 @@ class Spans:
                 None if runs else node.ended.get("end"),
             )
         return (node.id, node.depth)
-
-    def new_revision(self) -> None:
-        """Views start again at row 0."""
-        with self._lock:
-            self.revision += 1
 
     def place(self, span: str) -> int | None:
         """The row of a span."""
@@ -206,10 +201,8 @@ class Spans:
     def row(self, node: Node) -> SpanRow:
         """A node as it is shown."""
         header, cell = node.header, cell_of(node.record)
-        start, end = (
-            node.begin - self.zero if node.begin else 0.0,
-            node.end - self.zero if node.end else 0.0,
-        )
+        start = node.begin - self.zero if node.begin else 0.0
+        end = node.end - self.zero if node.end else 0.0
         if header is None:
             name, note = self._build_heading(node)
             mark = self._find_cell_mark(node)

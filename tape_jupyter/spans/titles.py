@@ -36,7 +36,6 @@ _MALFORMED = (
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb]+"
 )
-_SLICE = "<from>"
 
 
 class RowSummary(NamedTuple):
@@ -155,7 +154,9 @@ def _read_turns(section: Mapping[str, Any]) -> list[conversation.Turn]:
         return conversation.reply_turns(whole_blocks(events))
     reply = _read_reply(section)
     data = http.decoded_body(reply.headers, reply.readable) if reply is not None else None
-    return conversation.reply_body_turns(reply.headers, data) if reply is not None and data else []
+    if reply is not None and data:
+        return conversation.reply_body_turns(reply.headers, data)
+    return []
 
 
 def _read_events(section: Mapping[str, Any]) -> list[Any] | None:

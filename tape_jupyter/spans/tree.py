@@ -100,11 +100,6 @@ def shown_runs(book: Holder) -> list[Mapping[str, Any]]:
     ]
 
 
-def count_superseded(book: Holder) -> int:
-    """How many runs are not shown, since their cells were recorded again."""
-    return len(book.runs) - len(shown_runs(book))
-
-
 def grow(book: Holder, heads: Iterable[CallHeader], pending: Pending = NOTHING_RUNS) -> list[Node]:
     """All spans in tree order."""
     groups = by_run(heads)
@@ -270,15 +265,19 @@ def _find_retries(calls: Sequence[CallHeader]) -> dict[int, CallHeader]:
 
 def _build_nodes(run: _Run, calls: list[CallHeader]) -> Iterator[Node]:
     retries = _find_retries(calls)
-    known = (
-        {header.id: header for header in calls} if any(header.parent for header in calls) else {}
-    )
+    if any(header.parent for header in calls):
+        known = {header.id: header for header in calls}
+    else:
+        known = {}
     for header in calls:
         parent = known.get(header.parent) if header.parent != header.id else None
         container, path = "", header.span
         if parent is not None:
             container = parent.id
-            path = path[len(parent.span) :] if path[: len(parent.span)] == parent.span else ()
+            if path[: len(parent.span)] == parent.span:
+                path = path[len(parent.span) :]
+            else:
+                path = ()
         for name in path:
             container = run.within(container, name, header)
         answer = retries.get(id(header))

@@ -186,9 +186,10 @@ def spans_of(cassette: Cassette, run: str, entries: Iterable[Entry]) -> tuple[Sp
 def _build_span(all_spans: Spans, node: Node) -> Span:
     call = node.header
     if call is None:
-        error = (
-            str(all_spans.book.ended.get(node.id, {}).get("error", "")) if node.kind == CELL else ""
-        )
+        if node.kind == CELL:
+            error = str(all_spans.book.ended.get(node.id, {}).get("error", ""))
+        else:
+            error = ""
         name = node.name if node.kind == SPAN else all_spans.row(node).name
         run = str(node.record.get("run", ""))
         return Span(KINDS[node.kind], name, run=run, depth=node.depth, error=error)
@@ -268,7 +269,9 @@ def run_notebook(
     place = Path(path)
     line_options = {"--take": take, "--pace": check_pace(pace)}
     options = " ".join(f"{name} {value}" for name, value in line_options.items() if value)
-    full_env = {**env, **({"TAPE_OPTIONS": options} if options else {})}
+    full_env: dict[str, Any] = dict(env)
+    if options:
+        full_env["TAPE_OPTIONS"] = options
     if mode == "record":
         cell_runs, written = headless_run.record_notebook(
             place, do_nothing, told, timeout, full_env

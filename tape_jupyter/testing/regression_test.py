@@ -73,9 +73,8 @@ def write_regression_test(notebook: Path, file: Path, run: Run | None = None) ->
     try:
         with replacing(file) as draft:
             draft.write_text(text, encoding="utf-8", newline="\n")
-            regression_test_path(
-                notebook, file
-            )  # somebody may have edited it while the notebook ran
+            # somebody may have edited it while the notebook ran
+            regression_test_path(notebook, file)
     except OSError as error:
         raise TapeUsageError(f"{file} cannot be written: {error.strerror or error}") from error
     return file

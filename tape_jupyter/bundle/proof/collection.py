@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tape_jupyter.audit.installed_packages import imported_modules
 from tape_jupyter.bundle.archive import names
@@ -303,8 +302,3 @@ def _find_common_folder(folder: str, paths: Iterable[str]) -> str:
             same += 1
         shared = shared[:same]
     return "/".join(shared)
-
-
-def as_dict(collected: Collected) -> dict[str, Any]:
-    """As plain structure, for JSON."""
-    return asdict(collected)

@@ -95,7 +95,10 @@ def _edit_text(entry: Entry, text: Any) -> EditedReply:
 
 def _edit_message(entry: Entry, raw_message: Any) -> EditedReply:
     """`raw_message` is the message, or the part of it that is to be another: a dict, or JSON of one."""
-    partial = _parse_json(raw_message, "message=") if isinstance(raw_message, str) else raw_message
+    if isinstance(raw_message, str):
+        partial = _parse_json(raw_message, "message=")
+    else:
+        partial = raw_message
     if not isinstance(partial, Mapping):
         raise TapeUsageError(f"message= is a dict or JSON of one, not a {type(partial).__name__}")
     taken, reply, request = _require_message(entry)
@@ -387,7 +390,10 @@ def editable_of(entry: Entry) -> Editable:
         return Editable("value", "", before, now, raw=dict(_NO_RAW), faults=listed)
     raw = _describe_raw(reply)
     taken = editing.take_apart_reply(request, reply)
-    first = editing.take_apart_reply(request, recorded) if isinstance(recorded, Reply) else None
+    if isinstance(recorded, Reply):
+        first = editing.take_apart_reply(request, recorded)
+    else:
+        first = None
     current = taken or first
     if current is None:
         was = body_text(recorded) if isinstance(recorded, Reply) else ""
@@ -472,7 +478,10 @@ def _find_problems(entry: Entry, taken: Taken, message: Any) -> list[dict[str, s
     removed_calls = validation.call_ids(taken.wire, taken.message) - (
         validation.call_ids(taken.wire, message) if isinstance(message, dict) else set()
     )
-    answered = _find_answered_later(entry, removed_calls) if removed_calls else frozenset[str]()
+    if removed_calls:
+        answered = _find_answered_later(entry, removed_calls)
+    else:
+        answered = frozenset[str]()
     return validation.problems(taken.wire, taken.message, message, declared, answered)
 
 

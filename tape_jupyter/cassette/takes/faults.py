@@ -76,9 +76,8 @@ def faults(request: Request | FunctionCall) -> tuple[Fault, ...]:
     """Those that a call may get."""
     if isinstance(request, FunctionCall):
         return FUNCTION
-    return (
-        () if request.url.startswith(("ws:", "wss:")) else HTTP
-    )  # of a dialogue the lines are edited
+    # of a dialogue the lines are edited
+    return () if request.url.startswith(("ws:", "wss:")) else HTTP
 
 
 def parse_fault(fault: Any) -> tuple[str, dict[str, Any]]:

@@ -121,9 +121,10 @@ class TakeBase:
     def from_record(cls, record: Mapping[str, Any]) -> TakeBase:
         """Raises CassetteError for a header that does not say what the take is of."""
         file, base = record.get("take of"), record.get("base")
-        size, sha256 = (
-            (base.get("bytes"), base.get("sha256")) if isinstance(base, dict) else (None, None)
-        )
+        if isinstance(base, dict):
+            size, sha256 = base.get("bytes"), base.get("sha256")
+        else:
+            size, sha256 = None, None
         if (
             not isinstance(file, str)
             or not _FILE.fullmatch(file)
@@ -312,7 +313,9 @@ def default_take(cassette: Path) -> str:
         name = choice(cassette).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""
-    return name if _NAME.fullmatch(name) and path_of(cassette, name).is_file() else ""
+    if _NAME.fullmatch(name) and path_of(cassette, name).is_file():
+        return name
+    return ""
 
 
 def choose(cassette: Path, name: str) -> None:
@@ -380,9 +383,9 @@ def put_aside(cassette: Path, name: str) -> list[Path]:
     goal = path_of(cassette, name)
     aside = re.compile(rf"{re.escape(stem(goal))}(?:-\d+)?{re.escape(SUFFIX)}")
     folder = goal.parent / DELETED
-    return (
-        [path for path in folder.iterdir() if aside.fullmatch(path.name)] if folder.is_dir() else []
-    )
+    if folder.is_dir():
+        return [path for path in folder.iterdir() if aside.fullmatch(path.name)]
+    return []
 
 
 def restore_take(cassette: Path, name: str) -> Path:

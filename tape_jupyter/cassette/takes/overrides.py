@@ -50,9 +50,10 @@ def answer_override(
         )
     is_function = isinstance(entry.request(), FunctionCall)
     if names[0] == ("reply" if is_function else "value"):
-        what, instead = (
-            ("a function", "value= or error=") if is_function else ("a request", "reply= or error=")
-        )
+        if is_function:
+            what, instead = "a function", "value= or error="
+        else:
+            what, instead = "a request", "reply= or error="
         raise TapeUsageError(f"call {entry.id} is {what}: override it with {instead}")
     if error is not UNSET:
         if not isinstance(error, BaseException):

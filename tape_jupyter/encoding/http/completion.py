@@ -127,9 +127,10 @@ class _Parts:
             if end < 0:
                 break
             begin = max(start, known)
-            event = (
-                b"".join((*self._parts, window[begin:end])) if self._parts else window[begin:end]
-            )
+            if self._parts:
+                event = b"".join((*self._parts, window[begin:end]))
+            else:
+                event = window[begin:end]
             self._parts = []
             ended = self._is_last(event) or ended
             start = end
@@ -171,9 +172,8 @@ class _Events(_Parts):
         if event.startswith(b"event:") and event.endswith(b"delta", 0, event.find(b"\n")):
             return False  # nine of ten events, told by their name
         typed = b'type"' in event or event.startswith(b"event")
-        for hint in (
-            (*_HINTS, *_TYPE_HINTS) if typed else _HINTS
-        ):  # any() would cost twice as much, on every token
+        # any() would cost twice as much, on every token
+        for hint in (*_HINTS, *_TYPE_HINTS) if typed else _HINTS:
             if hint in event:
                 return _is_terminal_event(event)
         return False

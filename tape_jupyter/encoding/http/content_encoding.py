@@ -15,7 +15,6 @@ from tape_jupyter.errors import CassetteError
 CAP: Final = 64 * 2**20
 """Bytes a body may expand to before it is too large to open."""
 
-_MAX_CODINGS: Final = 4
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 _ALIASES: Final = {"x-gzip": "gzip"}
 
@@ -56,7 +55,10 @@ class Decoder:
             for stage in self._stages:
                 data = stage.feed(data, self._bytes_left)
         except Exception as error:  # brotli and zstandard raise classes of their own
-            self.failure = error if isinstance(error, ValueError) else ValueError(str(error))
+            if isinstance(error, ValueError):
+                self.failure = error
+            else:
+                self.failure = ValueError(str(error))
             return b""
         self._bytes_left -= len(data)
         return data
@@ -130,9 +132,8 @@ class _Zlib:
 
     def __init__(self, wbits: int) -> None:
         self._wbits = wbits
-        self._head: bytes | None = (
-            b"" if wbits == _ZLIB else None
-        )  # not None: the first two bytes are awaited
+        # not None: the first two bytes are awaited
+        self._head: bytes | None = b"" if wbits == _ZLIB else None
         self._inflater = zlib.decompressobj(wbits)
 
     def feed(self, data: bytes, limit: int) -> bytes:

@@ -56,7 +56,9 @@ def _format_js_float(x: float) -> str:
         return mantissa
     from decimal import Decimal
 
-    return f"{Decimal(repr(x)):f}" if -7 < int(exponent) < 21 else f"{mantissa}e{int(exponent):+d}"
+    if -7 < int(exponent) < 21:
+        return f"{Decimal(repr(x)):f}"
+    return f"{mantissa}e{int(exponent):+d}"
 
 
 def _format_rust_float(x: float) -> str:
@@ -316,7 +318,9 @@ def _guess_layouts(text: str) -> tuple[str, ...]:
     first = text.find('":')
     if first < 0:
         return ("compact", "spaced")
-    return ("spaced", "colon", "compact") if text[first + 2 : first + 3] == " " else ("compact",)
+    if text[first + 2 : first + 3] == " ":
+        return "spaced", "colon", "compact"
+    return ("compact",)
 
 
 def _guess_spellings(text: str) -> tuple[str, ...]:
@@ -325,7 +329,9 @@ def _guess_spellings(text: str) -> tuple[str, ...]:
     # A Latin text with one escaped control character is in both; the name without `ascii` is the
     # wider one.
     escapes = ("", " ascii") if text.isascii() else ("",)
-    return tuple(f"{e} html" for e in escapes) if _HTML_ESCAPE.search(text) else escapes
+    if _HTML_ESCAPE.search(text):
+        return tuple(f"{e} html" for e in escapes)
+    return escapes
 
 
 def _find_float_flavour(text: str) -> str | None:

@@ -212,7 +212,9 @@ def _read_event(
     if fields is None:
         return Piece({"raw": block + style.end * 2})
     text = fields.get("data")
-    return Piece(fields) if text is None else reader.piece({**fields, "data": None}, text)
+    if text is None:
+        return Piece(fields)
+    return reader.piece({**fields, "data": None}, text)
 
 
 def _parse_fields(block: str, style: _Style) -> dict[str, Any] | None:

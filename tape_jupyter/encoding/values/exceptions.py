@@ -312,9 +312,8 @@ def _build_bare(kind: type[BaseException], parts: _Parts) -> BaseException:
             TypeError
         ):  # another base has the larger struct, or the class cannot be built from Python
             continue
-        with contextlib.suppress(
-            TypeError, ValueError
-        ):  # a user's class passed its base something else
+        # a user's class passed its base something else
+        with contextlib.suppress(TypeError, ValueError):
             base.__init__(error, *args)
         return error
     raise TypeError(f"{class_path(kind)} cannot be built")

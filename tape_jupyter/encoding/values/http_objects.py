@@ -50,7 +50,10 @@ def _freeze_response(response: Any, walk: Freezer, at: At) -> dict[str, Any]:
     if not isinstance(body, bytes):
         raise CannotFreeze(at, response, "its body was not read to the end")
     request = getattr(response, "request" if library == "requests" else "_request", None)
-    headers = response.headers.items() if library == "requests" else response.headers.multi_items()
+    if library == "requests":
+        headers = response.headers.items()
+    else:
+        headers = response.headers.multi_items()
     fields = {
         "library": library,
         "status": response.status_code,
@@ -73,11 +76,9 @@ def _thaw_response(s: dict[str, Any], walk: Thawer, at: At) -> Any:
         response.headers = library.Headers(headers)  # not given before: the body is decoded already
         return response
     response = library.Response()
-    response.status_code, response.url, response.reason = (
-        need(s["status"], int, at),
-        s["url"],
-        s["reason"],
-    )
+    response.status_code = need(s["status"], int, at)
+    response.url = s["url"]
+    response.reason = s["reason"]
     response.headers.update(headers)
     response.encoding, response.request = s["encoding"], request
     response._content, response._content_consumed = body, True  # noqa: SLF001  # no public way in

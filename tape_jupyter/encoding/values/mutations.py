@@ -19,7 +19,6 @@ from tape_jupyter.errors import TapeError
 _DICTS = frozenset({dict, OrderedDict, defaultdict, Counter})
 _LISTS = frozenset({list, deque, bytearray})
 _CHANGEABLE = _DICTS | _LISTS | {set}
-_NEVER = frozenset({str, int, float, bool, complex, bytes, type(None)})
 
 
 class FrozenValue:
@@ -46,27 +45,6 @@ def frozen_or_type(value: Any) -> Any:
 def is_changeable(value: Any) -> bool:
     """Whether replay can make it what the recorded call made of it."""
     return type(value) in _CHANGEABLE
-
-
-def changed_arguments(
-    before: Mapping[str, Any], arguments: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """The changed arguments as they are now, frozen, and the names of changed ones that replay
-    cannot change again.
-
-    `before` are the same arguments, frozen before the call.
-    """
-    effects, lost = {}, []
-    for name, value in arguments.items():
-        if type(value) in _NEVER or (type(before[name]) is dict and "<opaque>" in before[name]):
-            continue
-        after = frozen_or_type(value)
-        if after != before[name]:
-            if is_changeable(value) and not (type(after) is dict and "<opaque>" in after):
-                effects[name] = after
-            else:
-                lost.append(name)
-    return effects, lost
 
 
 def redo_changes(effects: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:

@@ -83,7 +83,9 @@ def _freeze_dtype(dtype: Any, at: At) -> Any:
 
 
 def _to_lists(descr: Any) -> Any:
-    return [_to_lists(part) for part in descr] if isinstance(descr, (list, tuple)) else descr
+    if isinstance(descr, (list, tuple)):
+        return [_to_lists(part) for part in descr]
+    return descr
 
 
 def _to_tuples(fields: Any) -> Any:
@@ -96,7 +98,10 @@ def _to_tuples(fields: Any) -> Any:
 def thaw_array(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     """The array; raises CassetteError where elements and shape do not fit."""
     dtype = np.dtype(_to_tuples(s["dtype"]))
-    values = _thaw_values(s, dtype, walk, at) if "values" in s else _thaw_bytes(s, dtype, at)
+    if "values" in s:
+        values = _thaw_values(s, dtype, walk, at)
+    else:
+        values = _thaw_bytes(s, dtype, at)
     shape = tuple(need(n, int, (at, "shape")) for n in s.get("shape", [len(values)]))
     if math.prod(shape) != len(values) or any(n < 0 for n in shape):
         raise CassetteError(

@@ -170,7 +170,10 @@ def _freeze_index(index: Any, walk: Freezer, at: At) -> dict[str, Any]:
     if isinstance(index, (pd.DatetimeIndex, pd.TimedeltaIndex)):
         freq = getattr(index, "freqstr", None)
     column = _freeze_column(index.array, walk, (at, "values"))
-    return {"values": column, **_freeze_name(index, walk, at), **({"freq": freq} if freq else {})}
+    record: dict[str, Any] = {"values": column, **_freeze_name(index, walk, at)}
+    if freq:
+        record["freq"] = freq
+    return record
 
 
 def _thaw_index(s: dict[str, Any], walk: Thawer, at: At) -> Any:
@@ -190,7 +193,9 @@ def _thaw_index(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 
 
 def _freeze_name(labelled: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    return {} if labelled.name is None else {"name": walk.freeze(labelled.name, (at, "name"))}
+    if labelled.name is None:
+        return {}
+    return {"name": walk.freeze(labelled.name, (at, "name"))}
 
 
 def _thaw_name(s: dict[str, Any], walk: Thawer, at: At) -> Any:

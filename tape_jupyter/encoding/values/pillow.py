@@ -48,7 +48,9 @@ def _encode_png(image: Any) -> bytes | None:
         again = _open_png(buffer.getvalue(), image.size)
     except (OSError, ValueError, CassetteError):
         return None
-    return buffer.getvalue() if _collect_identity(again) == _collect_identity(image) else None
+    if _collect_identity(again) == _collect_identity(image):
+        return buffer.getvalue()
+    return None
 
 
 def _collect_identity(image: Any) -> tuple[Any, ...]:

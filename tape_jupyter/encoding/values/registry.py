@@ -139,7 +139,9 @@ def state_codec(kind: type) -> Codec | None:
 
 
 def state_codec_named(name: str) -> Codec | None:
-    return user_classes.PLAIN if name == user_classes.PLAIN.name else _find_named_codec(name)
+    if name == user_classes.PLAIN.name:
+        return user_classes.PLAIN
+    return _find_named_codec(name)
 
 
 def freeze_error(error: BaseException) -> dict[str, Any]:

@@ -153,7 +153,10 @@ def _freeze_datetime(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
 def _build_moment_codec(kind: type[datetime | time]) -> Codec:
     def thaw_moment(s: dict[str, Any], walk: Thawer, at: At) -> datetime | time:
         value = kind.fromisoformat(s["value"])
-        zone = need_zone(walk.thaw(s["zone"], (at, "zone")), at) if "zone" in s else value.tzinfo
+        if "zone" in s:
+            zone = need_zone(walk.thaw(s["zone"], (at, "zone")), at)
+        else:
+            zone = value.tzinfo
         return value.replace(tzinfo=zone, fold=s.get("fold", 0))
 
     return Codec(kind.__name__, _freeze_datetime, thaw_moment)

@@ -44,12 +44,10 @@ class RecordedCursor(sqlite3.Cursor):
     ) -> None:
         with closing(_open_empty_database()) as database:
             super().__init__(database)
-        self._description, self.rows, self._rowcount, self._lastrowid = (
-            description,
-            rows,
-            rowcount,
-            lastrowid,
-        )
+        self._description = description
+        self.rows = rows
+        self._rowcount = rowcount
+        self._lastrowid = lastrowid
         self._left = iter(rows)
 
     description = property(lambda self: self._description)
@@ -104,7 +102,10 @@ def _thaw_row(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 
 
 def _freeze_cursor(cursor: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    columns = None if cursor.description is None else [column[0] for column in cursor.description]
+    if cursor.description is None:
+        columns = None
+    else:
+        columns = [column[0] for column in cursor.description]
     structure = {"columns": columns, "rows": walk.sequence(cursor.rows, (at, "rows"))}
     numbers = {"rowcount": cursor.rowcount, "lastrowid": cursor.lastrowid}
     return structure | {

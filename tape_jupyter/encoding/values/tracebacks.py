@@ -67,9 +67,8 @@ def _read_qualname(code: CodeType) -> str:
 
 def _build_traceback(entry: Any, inner: TracebackType | None) -> TracebackType | None:
     """An entry of a traceback; None where the function is not there any more."""
-    with suppress(
-        Exception
-    ):  # a cassette edited by hand, an object that answers anything: then without this frame
+    # a cassette edited by hand, an object that answers anything: then without this frame
+    with suppress(Exception):
         name, line = entry
         module, _, qualname = str(name).partition(":")
         space = vars(sys.modules[module])

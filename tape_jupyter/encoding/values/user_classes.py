@@ -56,7 +56,10 @@ def find_class(name: Any, at: At) -> type:
         )
     member: Any = module
     for part in path.split("."):
-        member = vars(member).get(part) if member is module or isinstance(member, type) else None
+        if member is module or isinstance(member, type):
+            member = vars(member).get(part)
+        else:
+            member = None
     if not isinstance(member, type):
         raise CassetteError(
             f"{place_text(at)}: {module_name!r} has no class {path!r}; run the cell that defines it first"
@@ -194,9 +197,8 @@ def _thaw_enum(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     if not issubclass(kind, enum.Flag):
         raise CassetteError(f"{place_text(at)}: a member of {s['class']} needs a name")
     value = need(walk.thaw(s["value"], (at, "value")), int, at)
-    combine = vars(enum.Flag)[
-        "_missing_"
-    ].__func__  # the library's own, whatever the class made of it
+    # the library's own, whatever the class made of it
+    combine = vars(enum.Flag)["_missing_"].__func__
     return kind._value2member_map_.get(value) or combine(kind, value)
 
 

@@ -72,9 +72,9 @@ def place_text(at: At) -> str:
 def shown_type(kind: type) -> str:
     """The name a person knows: `tuple`, `pandas.DataFrame`, `Point`."""
     module = kind.__module__
-    return (
-        kind.__qualname__ if module in {"builtins", "__main__"} else f"{module}.{kind.__qualname__}"
-    )
+    if module in {"builtins", "__main__"}:
+        return kind.__qualname__
+    return f"{module}.{kind.__qualname__}"
 
 
 class Freezer:
@@ -83,9 +83,8 @@ class Freezer:
     def __init__(self, find: Callable[[type], Codec | None]) -> None:
         self._find = find
         self._open: set[int] = set()
-        self._seen: dict[
-            int, tuple[At, Any]
-        ] = {}  # keeps the value: a freed id may be given out again
+        # keeps the value: a freed id may be given out again
+        self._seen: dict[int, tuple[At, Any]] = {}
         self._depth = 0
 
     def freeze(self, value: Any, at: At) -> Any:
@@ -93,9 +92,13 @@ class Freezer:
         if kind in _PLAIN:
             return value
         if kind is int:
-            return value if value.bit_length() <= _LONGEST_INT else {TYPE: "int", "hex": hex(value)}
+            if value.bit_length() <= _LONGEST_INT:
+                return value
+            return {TYPE: "int", "hex": hex(value)}
         if kind is float:
-            return value if math.isfinite(value) else {TYPE: "float", "value": repr(value)}
+            if math.isfinite(value):
+                return value
+            return {TYPE: "float", "value": repr(value)}
         if self._depth > MAX_DEPTH:
             raise CannotFreeze(at, value, f"nested deeper than {MAX_DEPTH} levels")
         self._depth += 1
@@ -133,9 +136,8 @@ class Freezer:
         return {name: self.freeze(value, (at, name)) for name, value in values.items()}
 
     def sequence(self, values: Any, at: At) -> list[Any]:
-        if set(map(type, values)) <= _NUMBERS and all(
-            -_LARGE < v < _LARGE for v in values
-        ):  # no inf, no nan
+        # no inf, no nan
+        if set(map(type, values)) <= _NUMBERS and all(-_LARGE < v < _LARGE for v in values):
             return list(values)
         return [v if type(v) in _PLAIN else self.freeze(v, (at, i)) for i, v in enumerate(values)]
 

@@ -113,9 +113,8 @@ class Reader:
         stop = _TOP_LINE.search(self.text, start)
         end = stop.end() if stop else len(self.text)  # there always is one: the closing `...`
         if not (_TOP_KEY.match(self.text, end - 1) or self.text.startswith("...\n", end)):
-            raise self.error(
-                end, explain(self.text, end)
-            )  # a line that lost its indentation would end the part
+            # a line that lost its indentation would end the part
+            raise self.error(end, explain(self.text, end))
         if twice := self.text.find(mark, end - 1) + 1:
             raise self.error(
                 twice, f"the key {name!r} a second time in one record: keep one of the two"
@@ -127,9 +126,8 @@ class Reader:
         """The map whose lines are text[pos:end]: the one hard loop, a microsecond for each line."""
         self.check_characters(pos, end)
         text, known = self.text, _lines.get
-        outer: list[
-            tuple[int, Any]
-        ] = []  # the open maps and lists around `here`, each with its column
+        # the open maps and lists around `here`, each with its column
+        outer: list[tuple[int, Any]] = []
         root: dict[str, Any] = {}
         here: Any = root
         column, key, pending = 0, "", False  # pending: the value of `key` begins on the next line

@@ -59,7 +59,10 @@ class GuiltyPackages:
             f"  {name}  {good or '(not there)'} -> {bad or '(gone)'}"
             for name, good, bad in self.packages
         ]
-        when = [f"between {self.between[0]} and {self.between[1]}"] if self.between[0] else []
+        if self.between[0]:
+            when = [f"between {self.between[0]} and {self.between[1]}"]
+        else:
+            when = []
         end = f"{self.trials} environments, {self.unresolved} unresolved, {self.seconds:.1f} s"
         return "\n".join([f"{what} the difference, of {self.differing} that differ:", *rows, *when, end])  # fmt: skip
 

@@ -71,9 +71,10 @@ def try_here(
         if lock is not None:
             pins = [f"{name}=={version}" for name, version in read_lock(lock).items()]
             python = str(environments.make_environment(pins))
-        files = (
-            {} if recording is None else _read_files(recording, paths.folder(notebook.resolve()))
-        )
+        if recording is None:
+            files = {}
+        else:
+            files = _read_files(recording, paths.folder(notebook.resolve()))
         with _put_first_on_path(code):
             return checked_run.replay_and_check(
                 notebook, check, ReplayOptions(files=files, python=python)
@@ -128,9 +129,10 @@ def bisect_revisions(
         while not (commits := _find_first_bad(git_output)):
             mark = {GOOD: "good", BAD: "bad"}.get(exit_code(try_commit(tree)), "skip")
             git_output = _run_git(tree, "bisect", mark, failing=True)
-        subject = (
-            _run_git(top, "show", "-s", "--format=%s", commits[0]) if len(commits) == 1 else ""
-        )
+        if len(commits) == 1:
+            subject = _run_git(top, "show", "-s", "--format=%s", commits[0])
+        else:
+            subject = ""
     return GuiltyCommit(commits, subject, tried, time.perf_counter() - began)
 
 

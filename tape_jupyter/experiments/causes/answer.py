@@ -120,11 +120,10 @@ class Cause:
         return [*lines, f"({MARK} the cause, * differs)", ""] if lines else []
 
     def _format_end(self, *, timed: bool = True) -> list[str]:
-        live = (
-            f"{format_count(self.asked, 'call')} went live{self.cost}"
-            if self.asked
-            else "nothing went live"
-        )
+        if self.asked:
+            live = f"{format_count(self.asked, 'call')} went live{self.cost}"
+        else:
+            live = "nothing went live"
         seconds = f", {self.seconds:.1f} s" if timed else ""
         summary = (
             f"{format_count(self.trials, 'trial')}, {self.unresolved} unresolved{seconds}; {live}"

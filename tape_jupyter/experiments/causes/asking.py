@@ -165,7 +165,8 @@ class Asker:
             return ""
         spent = self.budget.spent + self.budget.unknown
         cost = f", {price.dollars(spent)}" if spent else ""
-        kept = (
-            f", kept in take {files.take_name(self._take.path)}" if self._take is not None else ""
-        )
+        if self._take is not None:
+            kept = f", kept in take {files.take_name(self._take.path)}"
+        else:
+            kept = ""
         return f"{cost}{kept}"

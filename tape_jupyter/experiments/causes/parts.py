@@ -164,16 +164,19 @@ def notebook_cells(
     for number, (source, cell) in enumerate(zip(sources, ids, strict=True)):
         number_run += bool(source.strip())
         run = runs_by_cell.get(number) or _match_by_count(counts.get(number_run), code)
-        run_source = (
-            code.find_source(run) if run is not None and number not in runs_by_cell else None
-        )
+        if run is not None and number not in runs_by_cell:
+            run_source = code.find_source(run)
+        else:
+            run_source = None
         code_cells.append(Cell(number, cell, _choose_source(source, run_source), run))
     return code_cells
 
 
 def _match_by_count(run: RecordedRun | None, code: SideSources) -> RecordedRun | None:
     """A run whose cell has another source now, found as the cell that ran as the same `In [n]`."""
-    return run if run is not None and (run.cell.cell_id == "" or code.find_source(run)) else None
+    if run is not None and (run.cell.cell_id == "" or code.find_source(run)):
+        return run
+    return None
 
 
 def _choose_source(source: str, run_source: str | None) -> str:
@@ -270,10 +273,8 @@ _AROUND = ("library", "python", "platform", "local module", "environment", "hash
 def _find_drifts(good: Side, bad: Side, cell: Cell, run: RecordedRun) -> Iterator[Drift]:
     """What lies around a cell and is of no other layer."""
     assert cell.run is not None
-    one, other = (
-        view_run(good.cassette, run.id, limit=0),
-        view_run(bad.cassette, cell.run.id, limit=0),
-    )
+    one = view_run(good.cassette, run.id, limit=0)
+    other = view_run(bad.cassette, cell.run.id, limit=0)
     yield from (each for each in of_runs(one, other) if each.what.startswith(_AROUND))
 
 
@@ -292,9 +293,10 @@ def _compare_clocks(
     }
     told_old = bad.cassette.ended.get(cell.run.id, {})
     told_new = good.cassette.ended.get(run.id, {})
-    ended = (
-        {"clock": told_new.get("clock")} if told_old.get("clock") != told_new.get("clock") else {}
-    )
+    if told_old.get("clock") != told_new.get("clock"):
+        ended = {"clock": told_new.get("clock")}
+    else:
+        ended = {}
     call_ids = {entry.id for entry in bad.calls if bad.parent(entry.run) == cell.run.id}
     if _parse_order_calls(told_new) <= call_ids:
         ended |= {

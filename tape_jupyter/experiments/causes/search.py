@@ -83,8 +83,13 @@ class Search:
 
     def _describe_trial(self, numbers: Sequence[int], chosen_replies: Mapping[int, Any]) -> str:
         count = len(set(numbers))
-        amount = "all differences" if count == len(self.differences.parts) else f"{count} of them"
-        return f"{amount} from the good run" if not chosen_replies else "a part of a reply"
+        if count == len(self.differences.parts):
+            amount = "all differences"
+        else:
+            amount = f"{count} of them"
+        if not chosen_replies:
+            return f"{amount} from the good run"
+        return "a part of a reply"
 
     def outcome(self, numbers: Sequence[int]) -> Outcome:
         return check_outcome(self.result(numbers))
@@ -208,7 +213,9 @@ def _compare_replies(other: Entry, bad: Reply, good: Reply) -> Inside | None:
     def build_from_body(body: Any) -> Mapping[str, Any]:
         return response_section(apply_edit(other, {"form": "raw", "body": body}).reply, Secrets())
 
-    return Inside(fragments(texts[0], texts[1]), build_from_body) if all(texts) else None
+    if all(texts):
+        return Inside(fragments(texts[0], texts[1]), build_from_body)
+    return None
 
 
 def require_difference(

@@ -68,7 +68,10 @@ def estimate_unrecorded(request: Request) -> CostEstimate:
     if least is None:
         return CostEstimate(f"its price is not known ({facts.provider} {facts.model})")
     most = _estimate_most(facts, usage, request, request, other=True)
-    text = f"at most {dollars(most)}" if most is not None else "it sets no limit to its answer"
+    if most is not None:
+        text = f"at most {dollars(most)}"
+    else:
+        text = "it sets no limit to its answer"
     return CostEstimate(text, least, most)
 
 

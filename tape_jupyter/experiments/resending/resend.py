@@ -10,7 +10,7 @@ import difflib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -79,7 +79,9 @@ class Resent:
 
     @property
     def cost(self) -> str:
-        return "its price is not known" if self.paid is None else price.dollars(self.paid)
+        if self.paid is None:
+            return "its price is not known"
+        return price.dollars(self.paid)
 
     def record(self) -> dict[str, Any]:
         return {
@@ -91,12 +93,13 @@ class Resent:
     def text(self) -> str:
         name = files.take_name(self.take.path)
         lines = [f"  {line}" for line in self.lines] or ["  the answer is the same"]
-        end = (
-            f"it answers call {self.of.id} in take {name} now; to play it: --take {name}"
-            if self.promoted
-            else f"to put it in the call's place: %tape takes promote {name} "
-            f"(in a terminal: tape takes NB promote {name})"
-        )
+        if self.promoted:
+            end = f"it answers call {self.of.id} in take {name} now; to play it: --take {name}"
+        else:
+            end = (
+                f"to put it in the call's place: %tape takes promote {name} "
+                f"(in a terminal: tape takes NB promote {name})"
+            )
         return "\n".join(
             [f"take {name}: the answer to call {self.of.id}, sent again ({self.cost})", *lines, end]
         )
@@ -104,7 +107,7 @@ class Resent:
 
 def plan_resend(
     cassettes: Sequence[Path], call: str, *, settings: Sequence[str] = (), message: str | None = None, of: str = "",
-    key: str = "", environ: Mapping[str, str] | None = None,
+    key: str = "",
 ) -> ResendPlan:  # fmt: skip
     """What would be sent. Sends nothing. Raises TapeUsageError, CassetteError."""
     root = override.holding(cassettes, {"call": call, "of": of})
@@ -124,7 +127,7 @@ def plan_resend(
             f"call {entry.id} is a WebSocket: only a request with one reply is sent again"
         )
     request = edited(recorded_request, settings, message)
-    sent = _add_headers(keys.with_key(request, os.environ if environ is None else environ, key))
+    sent = _add_headers(keys.with_key(request, os.environ, key))
     cost = price.estimate(recorded_request, request, recorded_reply)
     return ResendPlan(
         book,
@@ -196,7 +199,10 @@ def _write_answer(
 
 def _add_headers(request: Request) -> Request:
     """The headers that a cassette does not keep and a provider needs."""
-    headers = {"content-type": "application/json"} if request.body[:1] in (b"{", b"[") else {}
+    if request.body[:1] in (b"{", b"["):
+        headers = {"content-type": "application/json"}
+    else:
+        headers = {}
     if registry.identify(request).wire == "anthropic":
         headers["anthropic-version"] = "2023-06-01"
     headers |= {"accept-encoding": "identity", "user-agent": f"tape-jupyter/{__version__}"}

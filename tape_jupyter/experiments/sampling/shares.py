@@ -28,13 +28,16 @@ class OutcomeShare:
         return {**asdict(self), "share": self.share}
 
 
-def wilson(count: int, of: int, confidence: float = 0.95) -> tuple[float, float]:
+_CONFIDENCE = 0.95
+
+
+def wilson(count: int, of: int) -> tuple[float, float]:
     """The score interval of a proportion, without continuity correction (E. B. Wilson, JASA 22,
     1927, p. 209; as method 3 in R. G. Newcombe, Statistics in Medicine 17, 1998, p. 857).
     """
     if not 0 <= count <= of or of < 1:
         raise ValueError(f"{count} of {of} is not a share")
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
     share, scale = count / of, 1 + z * z / of
     middle = (share + z * z / (2 * of)) / scale
     half = z * sqrt(share * (1 - share) / of + z * z / (4 * of * of)) / scale

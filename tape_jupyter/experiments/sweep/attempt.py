@@ -154,7 +154,10 @@ def _run_attempt(job: Attempt, recorded: _Recorded, limits: RunLimits) -> Checke
     saved = headless_run.read_notebook(notebook)
     node = _change_notebook(job, saved, candidate, notebook, recorded)
     files = _build_takes(job, saved, candidate, recorded)
-    python = environments.changed_environment(candidate.packages) if candidate.packages else None
+    if candidate.packages:
+        python = environments.changed_environment(candidate.packages)
+    else:
+        python = None
     options = ReplayOptions(
         asking.TAKE if files else "", node, files, str(python) if python else None, job.timeout, limits.started
     )  # fmt: skip

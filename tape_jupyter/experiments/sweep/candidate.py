@@ -251,7 +251,10 @@ def _replace_sources(cells: list[Any], sources: Sequence[tuple[str, str]], name:
 def _find_cells(rule: Mapping[str, Any], cells: list[Any], name: str) -> list[Any]:
     if "number" in rule:
         number = rule["number"]
-        matching = cells[number - 1 : number] if isinstance(number, int) and number > 0 else []
+        if isinstance(number, int) and number > 0:
+            matching = cells[number - 1 : number]
+        else:
+            matching = []
     elif "id" in rule:
         matching = [cell for cell in cells if cell.get("id") == rule["id"]]
     else:

@@ -66,7 +66,9 @@ class ComposedCassette(Cassette):
     def head(self, entry: Entry) -> dict[str, Any]:
         if isinstance(entry, _ReplacedAnswer):
             return self.head(entry.replaced)
-        return dict(entry.record["head"]) if isinstance(entry, _Added) else super().head(entry)
+        if isinstance(entry, _Added):
+            return dict(entry.record["head"])
+        return super().head(entry)
 
     def request_section(self, entry: Entry) -> dict[str, Any]:
         if isinstance(entry, _Added):
@@ -88,7 +90,10 @@ class ComposedCassette(Cassette):
         kept = {key: same[key] for key in ("cell", "source", "session", "title") if same.get(key)}
         self._add_run({"run": name, "mode": "again", "parent": run, **kept})
         for call_record in calls:
-            tool = call_record["head"]["name"] if call_record["head"].get("kind") in _TOOLS else ""
+            if call_record["head"].get("kind") in _TOOLS:
+                tool = call_record["head"]["name"]
+            else:
+                tool = ""
             self._add_call(_Added(self, name, call_record), tool=str(tool))
 
     def change_run(self, run: str, changed: Mapping[str, Any], ended: Mapping[str, Any]) -> None:

@@ -20,7 +20,9 @@ def needed(check: Check, sources: Sequence[str]) -> int:
     if check.number:
         return check.number
     touching = _find_touching_cells(check, sources)
-    return len(sources) if touching is None else max(touching, default=len(sources) - 1) + 1
+    if touching is None:
+        return len(sources)
+    return max(touching, default=len(sources) - 1) + 1
 
 
 def depends_on(check: Check, sources: Sequence[str], cell: int) -> bool:

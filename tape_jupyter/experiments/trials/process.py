@@ -153,7 +153,10 @@ class TrialProcess:
         if line and not status:
             result: dict[str, Any] = json.loads(line)
             return result
-        why = f"took longer than {self.job['seconds']:g} s" if line is None else "ended the process"
+        if line is None:
+            why = f"took longer than {self.job['seconds']:g} s"
+        else:
+            why = "ended the process"
         return {
             "verdict": "unresolved", "why": f"the trial {why}", "seconds": _clock() - started,
         }  # fmt: skip
@@ -199,9 +202,8 @@ class TrialProcess:
             self.ran += 1
             result = execute_in_shell(self.shell, sources[number], self.job["cells"][number])
             cell_outputs = outputs.merge_streams(list(result["outputs"]))
-            if (
-                result["error"] and not outputs.failure_of(cell_outputs)[0]
-            ):  # it cleared what it showed
+            # it cleared what it showed
+            if result["error"] and not outputs.failure_of(cell_outputs)[0]:
                 cell_outputs.append(
                     {"output_type": "error", "ename": result["error"], "evalue": ""}
                 )
@@ -282,9 +284,10 @@ def _describe_unmatched_call(cell: TapedCell | None) -> dict[str, Any] | None:
     from tape_jupyter.cassette.records import request_section
     from tape_jupyter.secrets.registry import Secrets
 
-    divergence = (
-        cell.findings.divergences[-1] if cell is not None and cell.findings.divergences else None
-    )
+    if cell is not None and cell.findings.divergences:
+        divergence = cell.findings.divergences[-1]
+    else:
+        divergence = None
     if divergence is None or not isinstance(divergence.call, Request):
         return None
     head = {

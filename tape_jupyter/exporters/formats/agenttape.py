@@ -139,15 +139,16 @@ def _encode_body(side: Request | Reply) -> dict[str, Any]:
     text, coded = plain_bodies.text_or_base64(data)
     if coded:
         return {"body_b64": text}
-    parsed = plain_bodies.parse_body((), data) if "json" in _find_content_type(side) else None
+    if "json" in _find_content_type(side):
+        parsed = plain_bodies.parse_body((), data)
+    else:
+        parsed = None
     if parsed is None:
         return {"text": text}
     same = json.dumps(parsed, ensure_ascii=False).encode("utf-8", "replace") == data
-    return (
-        {"json": parsed}
-        if same
-        else {"json": parsed, "raw_b64": base64.b64encode(data).decode("ascii")}
-    )
+    if same:
+        return {"json": parsed}
+    return {"json": parsed, "raw_b64": base64.b64encode(data).decode("ascii")}
 
 
 def _find_content_type(side: Request | Reply) -> str:

@@ -34,7 +34,10 @@ class _OpenInference:
     def model(self, call: RecordedCall, conversation: ExportedConversation) -> Attributes:
         facts, usage = conversation.facts, conversation.facts.usage
         embeds = "embed" in facts.api
-        body = conversation.request_json if isinstance(conversation.request_json, Mapping) else {}
+        if isinstance(conversation.request_json, Mapping):
+            body = conversation.request_json
+        else:
+            body = {}
         settings = {name: value for name, value in body.items() if name not in _UNSAID}
         model = "embedding.model_name" if embeds else "llm.model_name"
         return {
@@ -109,9 +112,9 @@ def _describe_values(call: RecordedCall, conversation: ExportedConversation) -> 
             for each in conversation.output_messages
             for part in each["parts"]
         )
-        return (
-            {**values, "output.value": text, "output.mime_type": "text/plain"} if text else values
-        )
+        if text:
+            return {**values, "output.value": text, "output.mime_type": "text/plain"}
+        return values
     said_text, coded = plain_bodies.text_or_base64(
         plain_bodies.plain_body(call.reply.headers, call.reply.body)
     )

@@ -76,9 +76,9 @@ class _GenAI:
             "gen_ai.tool.call.arguments": json_text(dict(arguments)),
         }
         failed = call.reply.error is not None
-        return (
-            attributes if failed else {**attributes, "gen_ai.tool.call.result": json_text(result)}
-        )
+        if failed:
+            return attributes
+        return {**attributes, "gen_ai.tool.call.result": json_text(result)}
 
     def step(self) -> Attributes:
         return {}

@@ -7,7 +7,7 @@ from typing import Any
 
 from tape_jupyter.importers import observed, recorders
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep
+from tape_jupyter.importers.observed import ObservedStep, StepFailure, StepNotes, StepPlace
 from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped
@@ -57,30 +57,41 @@ def _read_row(file: str, trace: str, row: dict[str, Any], line: int) -> Iterator
         yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)
         return
     missing: list[str] = []
-    raw_request, raw_reply = (
-        _strip_marks(row.get("request"), missing),
-        _strip_marks(row.get("response"), missing),
-    )
+    raw_request = _strip_marks(row.get("request"), missing)
+    raw_reply = _strip_marks(row.get("response"), missing)
     failed, thrown = recorders.error_message_and_class(row.get("error"))
-    start, name, place = attribute_seconds(row.get("ts")), str(row.get("name") or ""), _KINDS[kind]
+    start = attribute_seconds(row.get("ts"))
+    name = str(row.get("name") or "")
+    step_kind: Any = _KINDS[kind]
     took = float(row.get("duration_ms") or 0.0) / 1000
     seen = ObservedStep(
-        str(row.get("seq")), place, name, trace, "", start - took if start else 0.0, start,  # type: ignore[arg-type]
-        recorders.named_arguments(raw_request), raw_reply,
-        failed, thrown, line=line, missing=missing,
-    )  # fmt: skip
-    if place == "model":
-        seen.provider = recorders.named_provider(name)
-        seen.model = str(seen.input.get("model") or "") if isinstance(seen.input, Mapping) else ""
+        kind=step_kind,
+        name=name,
+        place=StepPlace(
+            id=str(row.get("seq")),
+            trace=trace,
+            start=start - took if start else 0.0,
+            end=start,
+            line=line,
+        ),
+        input=recorders.named_arguments(raw_request),
+        output=raw_reply,
+        failure=StepFailure(message=failed, type_name=thrown),
+        notes=StepNotes(missing=missing),
+    )
+    if step_kind == "model":
+        seen.asked.provider = recorders.named_provider(name)
+        if isinstance(seen.input, Mapping):
+            seen.asked.model = str(seen.input.get("model") or "")
         if isinstance(raw_reply, Mapping) and _STREAM in raw_reply:
-            seen.chunks = listed_field(raw_reply[_STREAM])
-            seen.missing.append("pace")
+            seen.arrival.chunks = listed_field(raw_reply[_STREAM])
+            seen.notes.missing.append("pace")
             for mark, what in (
                 ("truncated", "the rest of the stream"),
                 ("error", "the error that ended the stream"),
             ):
                 if raw_reply.get(f"{_STREAM.removesuffix('__')}_{mark}__"):
-                    seen.missing.append(what)
+                    seen.notes.missing.append(what)
     yield observed.item(seen, "agent-rewind", file)
 
 
@@ -93,4 +104,6 @@ def _strip_marks(value: Any, missing: list[str]) -> Any:
         if mark:
             return _MARKS[mark](value[mark])
         return {name: _strip_marks(each, missing) for name, each in value.items()}
-    return [_strip_marks(each, missing) for each in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_strip_marks(each, missing) for each in value]
+    return value

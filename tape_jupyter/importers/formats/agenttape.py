@@ -11,7 +11,13 @@ from typing import Any
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.importers import observed, recorders
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepNotes,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.recorded import (
     LOST,
     data_of,
@@ -68,10 +74,8 @@ def _read_interaction(
 ) -> Iterator[Item]:
     kind = str(row.get("kind") or "")
     missing: list[str] = []
-    raw_request, raw_reply = (
-        _strip_marks(row.get("request"), missing),
-        _strip_marks(row.get("response"), missing),
-    )
+    raw_request = _strip_marks(row.get("request"), missing)
+    raw_reply = _strip_marks(row.get("response"), missing)
     if kind == "http" and isinstance(raw_request, Mapping) and isinstance(raw_reply, Mapping):
         yield _build_http_call(source, trace, number, raw_request, raw_reply, start)
         return
@@ -79,29 +83,30 @@ def _read_interaction(
         yield Skipped(f"an interaction of kind {kind[:40] or 'none'}: no call")
         return
     failed, thrown = recorders.error_message_and_class(row.get("error"))
-    place: Any = _KINDS[kind]
+    step_kind: Any = _KINDS[kind]
     seen = ObservedStep(
-        f"{row.get('index', number)}",
-        place,
-        str(raw_request.get("name") or row.get("boundary") or ""),
-        trace,
-        "",
-        start,
-        start + float(row.get("latency_ms") or 0.0) / 1000,
-        error=failed,
-        thrown=thrown,
+        kind=step_kind,
+        name=str(raw_request.get("name") or row.get("boundary") or ""),
+        place=StepPlace(
+            id=f"{row.get('index', number)}",
+            trace=trace,
+            start=start,
+            end=start + float(row.get("latency_ms") or 0.0) / 1000,
+        ),
         output=raw_reply,
+        failure=StepFailure(message=failed, type_name=thrown),
         usage=usage_of(row.get("usage")),
-        missing=missing,
-        assumed=["time, from when the tape began"] if start else [],
+        notes=StepNotes(
+            missing=missing, assumed=["time, from when the tape began"] if start else []
+        ),
     )
-    if place == "model":
+    if step_kind == "model":
         body = {name: value for name, value in raw_request.items() if name != "endpoint"}
-        seen.input, seen.model = (
-            _cut_later_messages(body, raw_reply, seen.assumed),
+        seen.input, seen.asked.model = (
+            _cut_later_messages(body, raw_reply, seen.notes.assumed),
             str(raw_request.get("model") or ""),
         )
-        seen.provider = recorders.named_provider(
+        seen.asked.provider = recorders.named_provider(
             raw_request.get("endpoint"), about.get("framework")
         )
     else:
@@ -202,4 +207,6 @@ def _strip_marks(value: Any, missing: list[str]) -> Any:
             missing.append("what lies in the assets folder")
             return None
         return {name: _strip_marks(each_, missing) for name, each_ in value.items()}
-    return [_strip_marks(each_, missing) for each_ in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_strip_marks(each_, missing) for each_ in value]
+    return value

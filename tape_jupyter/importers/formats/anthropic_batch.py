@@ -18,9 +18,9 @@ _URL = "https://api.anthropic.com/v1/messages"
 def recognises(source: Source) -> int:
     if {"custom_id", "result"} <= source.top:
         return 90
-    return (
-        85 if {"custom_id", "params"} <= source.keys and source.top & {"requests", "params"} else 0
-    )
+    if {"custom_id", "params"} <= source.keys and source.top & {"requests", "params"}:
+        return 85
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -48,15 +48,11 @@ def _read_row(
     if "custom_id" not in row or kind not in ("succeeded", "errored"):
         yield Skipped(f"a result without a reply: {kind or 'it has no type'}", line=line)
         return
-    request_id, message, error = (
-        str(row["custom_id"]),
-        mapping_field(result.get("message")),
-        mapping_field(result.get("error")),
-    )
-    missing, assumed = (
-        ["request headers", "reply headers", "request bytes", "reply bytes"],
-        list[str](),
-    )
+    request_id = str(row["custom_id"])
+    message = mapping_field(result.get("message"))
+    error = mapping_field(result.get("error"))
+    missing = ["request headers", "reply headers", "request bytes", "reply bytes"]
+    assumed = list[str]()
     grade: Grade = "J"
     if request_id in requests:
         body = requests[request_id][2]

@@ -69,7 +69,10 @@ def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
         if body is None or not _is_complete_text(str(body)):
             missing.append(f"the rest of the {what} body: it is cut")
     text = str(reply_body or "")
-    headers = rebuild.SSE_HEADERS if text.startswith(("data:", "event:")) else rebuild.JSON_HEADERS
+    if text.startswith(("data:", "event:")):
+        headers = rebuild.SSE_HEADERS
+    else:
+        headers = rebuild.JSON_HEADERS
     data = _encode_body(reply_body)
     method = str(properties.get("backendMethod") or properties.get("method") or "POST")
     request = Request(method, url, rebuild.JSON_HEADERS, _encode_body(request_body))

@@ -29,7 +29,9 @@ _USAGE = {
 def recognises(source: Source) -> int:
     if "ModelInvocationLog" in source.head_text:
         return 95
-    return 85 if {"inputBodyJson", "outputBodyJson", "modelId"} <= source.keys else 0
+    if {"inputBodyJson", "outputBodyJson", "modelId"} <= source.keys:
+        return 85
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -83,10 +85,8 @@ def _build_call(
     base = f"https://bedrock-runtime.{region}.amazonaws.com"
     if api == rebuild.OPENAI_CHAT:
         base += "/openai/v1"
-    missing, assumed = (
-        ["request headers", "reply headers", "request bytes", "reply bytes"],
-        list[str](),
-    )
+    missing = ["request headers", "reply headers", "request bytes", "reply bytes"]
+    assumed = list[str]()
     url = rebuild.url_of(api, "bedrock", assumed, model=model, stream=stream, base=base)
     if api == rebuild.OPENAI_CHAT:
         assumed.append(f"url {url}")

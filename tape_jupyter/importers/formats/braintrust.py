@@ -8,7 +8,13 @@ from typing import Any
 
 from tape_jupyter.importers import envelopes, observed, rebuild
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Skipped, each
@@ -64,11 +70,10 @@ class _Rows:
             for inner in listed_field(body["rows"]):
                 yield from each(partial(self.row, inner, line), line)
         else:
-            what = (
-                "a request of the SDK without rows"
-                if {"method", "path"} <= row.keys()
-                else "a record that is no span"
-            )
+            if {"method", "path"} <= row.keys():
+                what = "a request of the SDK without rows"
+            else:
+                what = "a record that is no span"
             yield Skipped(what, line=line)
 
 
@@ -77,9 +82,10 @@ def _merge_parts(before: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str,
     merged = dict(before)
     for name, value in row.items():
         old = merged.get(name)
-        merged[name] = (
-            {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
-        )
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[name] = {**old, **value}
+        else:
+            merged[name] = value
     return merged
 
 
@@ -88,23 +94,32 @@ def _read_span(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
 
 
 def _build_span(file: str, row: Mapping[str, Any], line: int) -> Item:
-    attributes, metrics, about = (
-        mapping_field(row.get("span_attributes")),
-        mapping_field(row.get("metrics")),
-        mapping_field(row.get("metadata")),
-    )
+    attributes = mapping_field(row.get("span_attributes"))
+    metrics = mapping_field(row.get("metrics"))
+    about = mapping_field(row.get("metadata"))
     above = listed_field(row.get("span_parents"))
     failed = row.get("error")
     kind: Any = _KINDS.get(str(attributes.get("type") or row.get("type")), "span")
     start = attribute_seconds(metrics.get("start")) or attribute_seconds(row.get("created"))
     seen = ObservedStep(
-        str(row.get("span_id") or row.get("id") or ""), kind, str(attributes.get("name") or row.get("name") or ""),
-        str(row.get("root_span_id") or ""), str(above[0]) if above else "", start,
-        attribute_seconds(metrics.get("end")),
-        decode_field(row.get("input")), decode_field(row.get("output")), str(failed or ""),
-        model=str(about.get("model") or ""), provider=str(about.get("provider") or ""),
-        usage=usage_of(metrics), line=line,
-    )  # fmt: skip
+        kind=kind,
+        name=str(attributes.get("name") or row.get("name") or ""),
+        place=StepPlace(
+            id=str(row.get("span_id") or row.get("id") or ""),
+            trace=str(row.get("root_span_id") or ""),
+            parent=str(above[0]) if above else "",
+            start=start,
+            end=attribute_seconds(metrics.get("end")),
+            line=line,
+        ),
+        input=decode_field(row.get("input")),
+        output=decode_field(row.get("output")),
+        failure=StepFailure(message=str(failed or "")),
+        asked=StepModel(
+            model=str(about.get("model") or ""), provider=str(about.get("provider") or "")
+        ),
+        usage=usage_of(metrics),
+    )
     if kind == "model" and (call := _build_model_call(seen, about, metrics, file)) is not None:
         return call
     if kind == "model" and not isinstance(seen.input, dict):
@@ -116,26 +131,32 @@ def _build_model_call(
     seen: ObservedStep, about: Mapping[str, Any], metrics: Mapping[str, Any], file: str
 ) -> Call | None:
     settings, mixed = envelopes.parameters(about, without=_OWN)
-    body = envelopes.envelope_request(seen.input, settings, seen.provider, seen.assumed)
-    if body is None or (seen.output is None and not seen.error):
+    body = envelopes.envelope_request(seen.input, settings, seen.asked.provider, seen.notes.assumed)
+    if body is None or (seen.output is None and not seen.failure.message):
         return None
-    api = rebuild.api_of(rebuild.provider_of(seen.provider), body)
-    seen.input, seen.grade = body, "P" if mixed or api != rebuild.OPENAI_CHAT else "J"
+    api = rebuild.api_of(rebuild.provider_of(seen.asked.provider), body)
+    seen.input, seen.notes.grade = body, "P" if mixed or api != rebuild.OPENAI_CHAT else "J"
     if about.get("request_path"):  # by OpenTelemetry: the messages alone
-        seen.url = f"{str(about.get('request_base_uri') or '').rstrip('/')}/{about['request_path']}"
-        seen.stream = "time_to_first_token" in metrics
-        seen.grade = "M"
-        seen.missing.append("tools and parameters of the request")
+        seen.asked.url = (
+            f"{str(about.get('request_base_uri') or '').rstrip('/')}/{about['request_path']}"
+        )
+        seen.arrival.streamed = "time_to_first_token" in metrics
+        seen.notes.grade = "M"
+        seen.notes.missing.append("tools and parameters of the request")
     if api == rebuild.ANTHROPIC and "max_tokens" not in body:
         body["max_tokens"] = 1024
-        seen.assumed.append("max_tokens 1024, which the API requires")
-        seen.grade = "M"
+        seen.notes.assumed.append("max_tokens 1024, which the API requires")
+        seen.notes.grade = "M"
     if _ATTACHED in str(seen.input):
-        seen.missing.append("attachments: the file refers to Braintrust's store")
-        seen.grade = "M"
+        seen.notes.missing.append("attachments: the file refers to Braintrust's store")
+        seen.notes.grade = "M"
     if seen.output is not None:
-        seen.output = envelopes.envelope_reply(api, seen.output, seen.model, seen.usage, about)
-        seen.assumed.append("reply envelope: the platform keeps its choices, output or content")
+        seen.output = envelopes.envelope_reply(
+            api, seen.output, seen.asked.model, seen.usage, about
+        )
+        seen.notes.assumed.append(
+            "reply envelope: the platform keeps its choices, output or content"
+        )
         seen.sent = True
     item = observed.item(seen, "braintrust", file)
     return item if isinstance(item, Call) else None

@@ -82,4 +82,6 @@ def _read_body(value: Any, what: str, missing: list[str]) -> bytes:
         return rebuild.compact(content)
     if not isinstance(content, str):  # digits without quotes: their zeros in front are gone
         raise TypeError(f"a {kind} body that YAML reads as a number")
-    return bytes.fromhex(content) if kind == "binary" else content.encode("utf-8", "surrogatepass")
+    if kind == "binary":
+        return bytes.fromhex(content)
+    return content.encode("utf-8", "surrogatepass")

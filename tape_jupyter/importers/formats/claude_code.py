@@ -23,7 +23,9 @@ def recognises(source: Source) -> int:
     text = source.head_text
     if {"sessionId", "type", "uuid", "message"} <= source.keys and '"parentUuid"' in text:
         return 90
-    return 80 if {"sessionId", "type", "message", "uuid", "timestamp"} <= source.keys else 0
+    if {"sessionId", "type", "message", "uuid", "timestamp"} <= source.keys:
+        return 80
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -89,9 +91,10 @@ def _add_answer_parts(
     line: int,
 ) -> None:
     content = message.get("content")
-    blocks = (
-        content if isinstance(content, list) else [{"type": "text", "text": str(content or "")}]
-    )
+    if isinstance(content, list):
+        blocks = content
+    else:
+        blocks = [{"type": "text", "text": str(content or "")}]
     answer.parts += blocks
     answer.model = str(message.get("model") or answer.model)
     answer.more |= {

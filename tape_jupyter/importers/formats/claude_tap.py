@@ -24,7 +24,9 @@ TITLE = "claude-tap"
 
 
 def recognises(source: Source) -> int:
-    return 90 if {"upstream_base_url", "request", "response"} <= source.top | source.keys else 0
+    if {"upstream_base_url", "request", "response"} <= source.top | source.keys:
+        return 90
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -57,10 +57,8 @@ def _read_row(source: Source, row: dict[str, Any], line: int) -> Iterator[Item]:
 
 
 def _build_reply(raw_reply: Mapping[str, Any], start: float, missing: list[str]) -> Reply:
-    status, headers = (
-        status_of(raw_reply.get("status_code")),
-        read_headers(raw_reply.get("headers")),
-    )
+    status = status_of(raw_reply.get("status_code"))
+    headers = read_headers(raw_reply.get("headers"))
     if isinstance(raw_reply.get("events"), list) and raw_reply["events"]:
         missing[0] = "reply bytes"
         return captured.stream_of(raw_reply["events"], status, headers, start)

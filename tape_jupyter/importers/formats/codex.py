@@ -33,12 +33,9 @@ def recognises(source: Source) -> int:
         "content",
     } <= source.keys:
         return 75  # before 2025-09: a head, then bare items
-    return (
-        60
-        if {"call_id", "arguments", "type"} <= source.keys
-        and source.path.name.startswith("rollout-")
-        else 0
-    )
+    if {"call_id", "arguments", "type"} <= source.keys and source.path.name.startswith("rollout-"):
+        return 60
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -67,13 +64,11 @@ def _has_messages(source: Source) -> bool:
 
 class _State:
     def __init__(self, talk: Transcript, *, has_messages: bool) -> None:
-        self.talk, self.has_messages, self.model, self.turn, self.named = (
-            talk,
-            has_messages,
-            "",
-            0,
-            False,
-        )
+        self.talk = talk
+        self.has_messages = has_messages
+        self.model = ""
+        self.turn = 0
+        self.named = False
 
     def row(self, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         payload = row.get("payload")

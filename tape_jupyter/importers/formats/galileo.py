@@ -8,7 +8,13 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.recorded import status_of
 from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
@@ -55,18 +61,28 @@ def _read_span(
     end = 0.0
     if start:
         end = start + float(metrics.get("duration_ns") or row.get("duration_ns") or 0.0) / 1e9
-    place: Any = _KINDS.get(kind, "span")
+    step_kind: Any = _KINDS.get(kind, "span")
     status = status_of(row.get("status_code"))
     model = str(row.get("model") or "")
     seen = ObservedStep(
-        span_id, place, str(row.get("name") or ""), trace, parent, start, end, decode_field(row.get("input")),
-        decode_field(row.get("output")), f"status {status}" if status >= 400 else "", model=model,
-        tools=listed_field(row.get("tools")), usage=usage_of(metrics), line=line,
-        settings={"temperature": row["temperature"]} if row.get("temperature") is not None else {},
-    )  # fmt: skip
-    if place == "model":
-        seen.input, seen.grade = {"prompt": seen.input}, "P"
-        seen.stream = bool(metrics.get("time_to_first_token_ns"))
+        kind=step_kind,
+        name=str(row.get("name") or ""),
+        place=StepPlace(id=span_id, trace=trace, parent=parent, start=start, end=end, line=line),
+        input=decode_field(row.get("input")),
+        output=decode_field(row.get("output")),
+        failure=StepFailure(message=f"status {status}" if status >= 400 else ""),
+        asked=StepModel(
+            model=model,
+            settings={"temperature": row["temperature"]}
+            if row.get("temperature") is not None
+            else {},
+            tools=listed_field(row.get("tools")),
+        ),
+        usage=usage_of(metrics),
+    )
+    if step_kind == "model":
+        seen.input, seen.notes.grade = {"prompt": seen.input}, "P"
+        seen.arrival.streamed = bool(metrics.get("time_to_first_token_ns"))
         stop = row.get("finish_reason")
         if stop and isinstance(seen.output, dict):
             seen.output = {**seen.output, "finish_reason": stop}

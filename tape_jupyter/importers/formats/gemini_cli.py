@@ -25,9 +25,9 @@ def recognises(source: Source) -> int:
         f'"{name}"' in source.head_text for name in _METHODS
     ):
         return 90
-    return (
-        88 if source.keys >= _OWN and source.keys & {"messages", "startTime", "lastUpdated"} else 0
-    )
+    if source.keys >= _OWN and source.keys & {"messages", "startTime", "lastUpdated"}:
+        return 88
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -139,10 +139,13 @@ def _build_reply(answer: ModelAnswer) -> dict[str, Any]:
         "candidatesTokenCount": answer.usage.get("output", 0),
     }
     content = {"role": "model", "parts": answer.parts}
-    return {
-        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "modelVersion": answer.model,
-        **({"usageMetadata": usage} if answer.usage else {}),
-    }  # fmt: skip
+    record: dict[str, Any] = {
+        "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+        "modelVersion": answer.model,
+    }
+    if answer.usage:
+        record["usageMetadata"] = usage
+    return record
 
 
 def _read_recorded_reply(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
@@ -153,7 +156,10 @@ def _read_recorded_reply(file: str, row: dict[str, Any], line: int) -> Iterator[
         return
     stream = isinstance(raw_reply, list)
     first: Any = raw_reply[0] if isinstance(raw_reply, list) and raw_reply else raw_reply
-    model = str(first.get("modelVersion") or "gemini") if isinstance(first, Mapping) else "gemini"
+    if isinstance(first, Mapping):
+        model = str(first.get("modelVersion") or "gemini")
+    else:
+        model = "gemini"
     assumed: list[str] = []
     url = rebuild.url_of(rebuild.GEMINI, "gemini", assumed, model=model, stream=stream)
     if stream:

@@ -153,9 +153,8 @@ def _read_reply_body(
         if streamed or (text is None and content.get("size")):
             missing.append("reply body")
         return (), False
-    if (
-        content.get("encoding") == "base64" and str(text)[:1] == "["
-    ):  # Polly: a list of chunks, as they came
+    # Polly: a list of chunks, as they came
+    if content.get("encoding") == "base64" and str(text)[:1] == "[":
         missing.remove("chunk borders and pace")
         missing.append("pace")
         return tuple(base64.b64decode(each) for each in json.loads(text)), True

@@ -11,7 +11,13 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepNotes,
+    StepPlace,
+)
 from tape_jupyter.importers.recorded import status_of
 from tape_jupyter.importers.rows import decode_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
@@ -23,7 +29,9 @@ _SESSION, _PATH, _NAME = "Helicone-Session-Id", "Helicone-Session-Path", "Helico
 
 
 def recognises(source: Source) -> int:
-    return 90 if {"request_id", "response_id"} <= source.keys and source.keys & _FIELDS else 0
+    if {"request_id", "response_id"} <= source.keys and source.keys & _FIELDS:
+        return 90
+    return 0
 
 
 _FIELDS = {"request_body", "response_body", "target_url", "signed_body_url", "request_properties"}
@@ -37,16 +45,15 @@ def read(source: Source) -> Iterator[Item]:
 def _read_row(
     file: str, seen_spans: set[tuple[str, str]], row: dict[str, Any], line: int
 ) -> Iterator[Item]:
-    request_body, reply_body = (
-        _read_body(row.get("request_body")),
-        _read_body(row.get("response_body")),
-    )
+    request_body = _read_body(row.get("request_body"))
+    reply_body = _read_body(row.get("response_body"))
     request_id = str(row.get("request_id") or "")
     if not isinstance(request_body, dict) or not request_body:
         where = str(row.get("signed_body_url") or "")
-        reason = (
-            "whose bodies are behind a URL, which is not fetched" if where else "without its bodies"
-        )
+        if where:
+            reason = "whose bodies are behind a URL, which is not fetched"
+        else:
+            reason = "without its bodies"
         yield Skipped(f"a request {reason}", line=line, text=where.partition("?")[0])
         return
     tags = mapping_field(row.get("request_properties") or row.get("properties"))
@@ -63,19 +70,30 @@ def _read_row(
         or start + float(row.get("delay_ms") or 0) / 1000
     )
     seen = ObservedStep(
-        request_id, "model", str(row.get("model") or ""), trace, parent, start, end, request_body, reply_body,
-        model=str(row.get("model") or row.get("request_model") or ""), provider=str(row.get("provider") or ""),
-        url=_build_url(row), usage=_read_usage(row), sent=True, line=line,
-        status=status_of(row.get("response_status")),
-        about={"user": row["request_user_id"]} if row.get("request_user_id") else {},
-    )  # fmt: skip
+        kind="model",
+        name=str(row.get("model") or ""),
+        place=StepPlace(id=request_id, trace=trace, parent=parent, start=start, end=end, line=line),
+        input=request_body,
+        output=reply_body,
+        failure=StepFailure(status=status_of(row.get("response_status"))),
+        asked=StepModel(
+            model=str(row.get("model") or row.get("request_model") or ""),
+            provider=str(row.get("provider") or ""),
+            url=_build_url(row),
+        ),
+        usage=_read_usage(row),
+        sent=True,
+        notes=StepNotes(
+            about={"user": row["request_user_id"]} if row.get("request_user_id") else {}
+        ),
+    )
     if int(row.get("response_status") or 0) < 0:
-        seen.missing.append(
+        seen.notes.missing.append(
             f"status: {row['response_status']} is Helicone's own (cancelled, or timed out)"
         )
     if isinstance(reply_body, dict) and isinstance(reply_body.get("streamed_data"), list):
-        seen.chunks = reply_body["streamed_data"]
-        seen.missing.append("pace")
+        seen.arrival.chunks = reply_body["streamed_data"]
+        seen.notes.missing.append("pace")
     elif reply_body is None or reply_body == "":
         yield Skipped("a request without its reply", line=line)
         return
@@ -85,7 +103,9 @@ def _read_row(
 def _read_body(value: Any) -> Any:
     """A body; None where only Helicone's word stands in its place, that it lies behind a URL."""
     body = decode_field(value)
-    return None if isinstance(body, dict) and body.keys() == {"helicone_message"} else body
+    if isinstance(body, dict) and body.keys() == {"helicone_message"}:
+        return None
+    return body
 
 
 def _build_url(row: Mapping[str, Any]) -> str:

@@ -25,12 +25,12 @@ TITLE = "Hoverfly simulation"
 
 
 def recognises(source: Source) -> int:
-    return (
-        90
-        if {"data", "pairs", "schemaVersion"} <= source.keys
-        or {"pairs", "globalActions"} <= source.keys
-        else 0
-    )
+    if {"data", "pairs", "schemaVersion"} <= source.keys or {
+        "pairs",
+        "globalActions",
+    } <= source.keys:
+        return 90
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -61,10 +61,8 @@ def _build_exchange(source: Source, number: int, pair: Mapping[str, Any], start:
     if raw_reply.get("templated"):
         return Skipped("a response that is a template: no recording")
     missing, assumed = [LOST], list[str]()
-    host, path = (
-        _find_exact_value(raw_request.get("destination")),
-        _find_exact_value(raw_request.get("path")),
-    )
+    host = _find_exact_value(raw_request.get("destination"))
+    path = _find_exact_value(raw_request.get("path"))
     if host is None:
         return Skipped("a request that is a pattern of hosts: no recording")
     if path is None:

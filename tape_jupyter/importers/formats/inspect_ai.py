@@ -7,11 +7,17 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import listed_field, mapping_field
 from tape_jupyter.importers.source import RECORD_CAP, Broken, Source, TraceError
 from tape_jupyter.importers.trace import Item, Run, Skipped, Span, each
@@ -19,23 +25,20 @@ from tape_jupyter.importers.trace import Item, Run, Skipped, Span, each
 TITLE = "inspect_ai log"
 
 _REFERENCES = ("attachment://", "tc://")
-_OPENS = ("span_begin", "step", "subtask")
 _CACHED = "a model call that was answered from inspect's cache"
 
 
 def recognises(source: Source) -> int:
     if source.head[:4] == b"PK\x03\x04":
-        return (
-            90
-            if source.path.suffix == ".eval" or "header.json" in _list_member_names(source)
-            else 0
-        )
-    return (
-        85
-        if {"version", "eval", "samples"} <= source.keys | source.top
-        and {"task", "status"} & source.keys
-        else 0
-    )
+        if source.path.suffix == ".eval" or "header.json" in _list_member_names(source):
+            return 90
+        return 0
+    if {"version", "eval", "samples"} <= source.keys | source.top and {
+        "task",
+        "status",
+    } & source.keys:
+        return 85
+    return 0
 
 
 def _list_member_names(source: Source) -> list[str]:
@@ -224,36 +227,47 @@ def _build_model_call(log: _Log, event: Mapping[str, Any], parent: str) -> Item:
     provider, _, model = str(event.get("model") or "").rpartition("/")
     if event.get("cache") == "read":
         return Skipped(_CACHED, line=log.line)
-    start, end = (
-        attribute_seconds(event.get("timestamp")),
-        attribute_seconds(event.get("completed")),
-    )
+    start = attribute_seconds(event.get("timestamp"))
+    end = attribute_seconds(event.get("completed"))
+    host = provider.partition("/")[0]
     output = pool.resolve_texts(event.get("output") or {})
     seen = ObservedStep(
-        log.identify_event(event), "model", str(event.get("model") or ""), log.trace, parent, start,
-        end or start + float(output.get("time") or 0.0), error=str(event.get("error") or ""), model=model,
-        provider={"google": "gemini", "azureai": "azure"}.get(provider.partition("/")[0], provider.partition("/")[0]),
-        usage=usage_of(output.get("usage")), line=log.line,
-    )  # fmt: skip
+        kind="model",
+        name=str(event.get("model") or ""),
+        place=StepPlace(
+            id=log.identify_event(event),
+            trace=log.trace,
+            parent=parent,
+            start=start,
+            end=end or start + float(output.get("time") or 0.0),
+            line=log.line,
+        ),
+        failure=StepFailure(message=str(event.get("error") or "")),
+        asked=StepModel(
+            model=model,
+            provider={"google": "gemini", "azureai": "azure"}.get(host, host),
+        ),
+        usage=usage_of(output.get("usage")),
+    )
     if event.get("retries"):
-        seen.missing.append(f"{event['retries']} retries before it")
+        seen.notes.missing.append(f"{event['retries']} retries before it")
     call = event.get("call")
     if isinstance(call, Mapping) and isinstance(call.get("request"), Mapping):
-        seen.input, seen.output, seen.sent = (
-            _restore_request(pool, call, seen),
-            pool.resolve_texts(call.get("response")),
-            True,
-        )
-        seen.error = seen.error or str(call.get("error") or "")
+        seen.input = _restore_request(pool, call, seen)
+        seen.output = pool.resolve_texts(call.get("response"))
+        seen.sent = True
+        seen.failure.message = seen.failure.message or str(call.get("error") or "")
         return observed.item(seen, "inspect_ai", log.file)
     input_messages = event.get("input") or pool.slices(pool.messages, event.get("input_refs"))
     seen.input, seen.output = pool.resolve_texts(input_messages), output.get("choices")
-    seen.settings = {**mapping_field(event.get("config")), "tool_choice": event.get("tool_choice")}
-    seen.tools = pool.resolve_texts(listed_field(event.get("tools")))
-    if not seen.tools:
-        seen.settings = {
-            name: value for name, value in seen.settings.items() if name != "tool_choice"
-        }
+    settings = dict(mapping_field(event.get("config")))
+    tools = pool.resolve_texts(listed_field(event.get("tools")))
+    # without tools, nothing was to be chosen
+    if tools:
+        settings["tool_choice"] = event.get("tool_choice")
+    else:
+        settings.pop("tool_choice", None)
+    seen.asked.settings, seen.asked.tools = settings, tools
     return observed.item(seen, "inspect_ai", log.file)
 
 
@@ -264,21 +278,32 @@ def _restore_request(pool: _Pool, call: Mapping[str, Any], seen: ObservedStep) -
         request[str(call["call_key"])] = pool.slices(pool.calls, call["call_refs"])
     request = pool.resolve_texts(request)
     if any(value is None for value in request.values()):
-        seen.assumed.append("nulls of the request were not sent")
+        seen.notes.assumed.append("nulls of the request were not sent")
     return {name: value for name, value in request.items() if value is not None}
 
 
 def _build_tool_call(log: _Log, event: Mapping[str, Any], call_id: str, parent: str) -> Item:
     failed = event.get("error")
-    error = ""
+    failure = StepFailure()
     if isinstance(failed, Mapping):
-        error = str(failed.get("message") or failed.get("type") or "error")
+        failure.message = str(failed.get("message") or failed.get("type") or "error")
+        if failed.get("type") == "timeout":
+            failure.type_name = "TimeoutError"
     seen = ObservedStep(
-        call_id, "tool", str(event.get("function") or ""), log.trace, parent, attribute_seconds(event.get("timestamp")),
-        attribute_seconds(event.get("completed")), log.pool.resolve_texts(event.get("arguments") or {}),
-        log.pool.resolve_texts(event.get("result")), error, line=log.line,
-        thrown={"timeout": "TimeoutError"}.get(str(cast("Any", failed or {}).get("type")), "") if error else "",
-    )  # fmt: skip
+        kind="tool",
+        name=str(event.get("function") or ""),
+        place=StepPlace(
+            id=call_id,
+            trace=log.trace,
+            parent=parent,
+            start=attribute_seconds(event.get("timestamp")),
+            end=attribute_seconds(event.get("completed")),
+            line=log.line,
+        ),
+        input=log.pool.resolve_texts(event.get("arguments") or {}),
+        output=log.pool.resolve_texts(event.get("result")),
+        failure=failure,
+    )
     return observed.item(seen, "inspect_ai", log.file)
 
 

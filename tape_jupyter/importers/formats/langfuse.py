@@ -10,7 +10,14 @@ from typing import Any
 
 from tape_jupyter.importers import conventions, observed
 from tape_jupyter.importers.attributes import Traced, attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepArrival,
+    StepFailure,
+    StepModel,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Call, Item, Run, Skipped
@@ -67,11 +74,12 @@ def _to_snake_case(name: str) -> str:
 def _read_observation(file: str, record: Mapping[str, Any], line: int) -> Item:
     about = mapping_field(record.get("metadata"))
     attributes = mapping_field(about.get("attributes"))
-    failed = str(record.get("status_message") or "error") if record.get("level") == "ERROR" else ""
-    start, end = (
-        attribute_seconds(record.get("start_time")),
-        attribute_seconds(record.get("end_time")),
-    )
+    if record.get("level") == "ERROR":
+        failed = str(record.get("status_message") or "error")
+    else:
+        failed = ""
+    start = attribute_seconds(record.get("start_time"))
+    end = attribute_seconds(record.get("end_time"))
     span_id, trace, parent = (
         str(record.get(name) or "") for name in ("id", "trace_id", "parent_observation_id")
     )
@@ -97,20 +105,33 @@ def _read_observation(file: str, record: Mapping[str, Any], line: int) -> Item:
     if kind == "model" and record.get("input") is None and record.get("output") is None:
         kind = "span"
     seen = ObservedStep(
-        span_id, kind, name, trace, parent, start, end, decode_field(record.get("input")),
-        decode_field(record.get("output")), failed,
-        model=_find_first(attributes.get("gen_ai.request.model"), about.get("ls_model_name"), record.get("model")),
-        provider=_find_first(*(attributes.get(each) for each in _PROVIDERS), about.get("ls_provider")),
-        settings=mapping_field(record.get("model_parameters")), tools=_find_tools(record, about, attributes),
+        kind=kind,
+        name=name,
+        place=StepPlace(id=span_id, trace=trace, parent=parent, start=start, end=end, line=line),
+        input=decode_field(record.get("input")),
+        output=decode_field(record.get("output")),
+        failure=StepFailure(message=failed),
+        asked=StepModel(
+            model=_find_first(
+                attributes.get("gen_ai.request.model"),
+                about.get("ls_model_name"),
+                record.get("model"),
+            ),
+            provider=_find_first(
+                *(attributes.get(each) for each in _PROVIDERS), about.get("ls_provider")
+            ),
+            settings=mapping_field(record.get("model_parameters")),
+            tools=_find_tools(record, about, attributes),
+        ),
+        arrival=StepArrival(streamed=bool(record.get("completion_start_time"))),
         usage=usage_of(mapping_field(record.get("usage_details") or record.get("usage"))),
-        stream=bool(record.get("completion_start_time")), line=line,
-    )  # fmt: skip
-    seen.provider = seen.provider or _guess_provider(seen.model)
+    )
+    seen.asked.provider = seen.asked.provider or _guess_provider(seen.asked.model)
     system = decode_field(attributes.get("gen_ai.system_instructions"))
     if kind == "model" and system and isinstance(seen.input, list):
         seen.input = {"messages": seen.input, "system": system}
     if _MEDIA in str(record.get("input")) + str(record.get("output")):
-        seen.missing.append("media: the file refers to Langfuse's store")
+        seen.notes.missing.append("media: the file refers to Langfuse's store")
     return observed.item(seen, "langfuse", file)
 
 

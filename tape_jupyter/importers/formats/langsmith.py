@@ -8,7 +8,15 @@ from typing import Any
 
 from tape_jupyter.importers import conventions, observed
 from tape_jupyter.importers.attributes import Traced, attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepArrival,
+    StepFailure,
+    StepModel,
+    StepNotes,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import listed_field, mapping_field, source_rows
 from tape_jupyter.importers.source import Broken, Source
 from tape_jupyter.importers.trace import Call, Item, Skipped, each
@@ -79,11 +87,9 @@ def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     above = order.split(".")[-2] if "." in order else ""
     parent = str(row.get("parent_run_id") or above.partition("Z")[2])
     start, end = attribute_seconds(row.get("start_time")), attribute_seconds(row.get("end_time"))
-    trace, name, failed = (
-        str(row.get("trace_id") or ""),
-        str(row.get("name") or ""),
-        str(row.get("error") or ""),
-    )
+    trace = str(row.get("trace_id") or "")
+    name = str(row.get("name") or "")
+    failed = str(row.get("error") or "")
     if any(key.startswith(("gen_ai.", "openinference.")) for key in about):
         span = Traced(run_id, trace, parent, name, start, end, about, error=failed, line=line)
         item = conventions.item_of_span(span, file)
@@ -94,12 +100,24 @@ def _read_run(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
     missing = [f"{side}: they lie in S3, which the file names" for side in ("inputs", "outputs")
                if row.get(f"{side}_s3_urls") and not row.get(side)]  # fmt: skip
     seen = ObservedStep(
-        run_id, kind, name, trace, parent, start, end, mapping_field(row.get("inputs")) or row.get("inputs"),
-        mapping_field(row.get("outputs")) or row.get("outputs"), _strip_traceback(failed), _find_error_type(failed),
-        str(about.get("ls_model_name") or ""), str(about.get("ls_provider") or _guess_provider(row)), line=line,
-        usage=usage_of(about.get("usage_metadata") or mapping_field(row.get("outputs")).get("usage_metadata") or row),
-        missing=missing, stream=bool(row.get("first_token_time")),
-    )  # fmt: skip
+        kind=kind,
+        name=name,
+        place=StepPlace(id=run_id, trace=trace, parent=parent, start=start, end=end, line=line),
+        input=mapping_field(row.get("inputs")) or row.get("inputs"),
+        output=mapping_field(row.get("outputs")) or row.get("outputs"),
+        failure=StepFailure(message=_strip_traceback(failed), type_name=_find_error_type(failed)),
+        asked=StepModel(
+            model=str(about.get("ls_model_name") or ""),
+            provider=str(about.get("ls_provider") or _guess_provider(row)),
+        ),
+        arrival=StepArrival(streamed=bool(row.get("first_token_time"))),
+        usage=usage_of(
+            about.get("usage_metadata")
+            or mapping_field(row.get("outputs")).get("usage_metadata")
+            or row
+        ),
+        notes=StepNotes(missing=missing),
+    )
     if kind == "model":
         _fill_model_step(seen, extra, row)
     elif kind == "tool" and isinstance(seen.output, dict) and seen.output.keys() == {"output"}:
@@ -136,36 +154,43 @@ def _fill_model_step(seen: ObservedStep, extra: Mapping[str, Any], row: Mapping[
             for name in ("temperature", "max_tokens", "stop")
             if about.get(f"ls_{name}")
         }
-        seen.settings = {**kept, **parameters}
-        seen.tools = listed_field(parameters.get("tools") or parameters.get("functions"))
-        seen.model = seen.model or str(
+        seen.asked.settings = {**kept, **parameters}
+        seen.asked.tools = listed_field(parameters.get("tools") or parameters.get("functions"))
+        seen.asked.model = seen.asked.model or str(
             parameters.get("model") or parameters.get("model_name") or ""
         )
         tokens = any(
             mapping_field(each).get("name") == "new_token"
             for each in listed_field(row.get("events"))
         )
-        seen.stream = seen.stream or tokens or bool(parameters.get("stream"))
+        seen.arrival.streamed = seen.arrival.streamed or tokens or bool(parameters.get("stream"))
         seen.usage = seen.usage or usage_of(_find_token_counts(seen.output))
         if (
             isinstance(seen.input, dict)
             and "prompts" in seen.input
             and about.get("ls_model_type") == "chat"
         ):
-            seen.missing.append("messages: their texts are joined")
-            seen.grade = "T"
+            seen.notes.missing.append("messages: their texts are joined")
+            seen.notes.grade = "T"
         return
     body = observed.keywords(seen.input)
     first = (body.get("messages") or [{}])[0]
-    if seen.provider == "anthropic" and isinstance(first, dict) and first.get("role") == "system":
+    if (
+        seen.asked.provider == "anthropic"
+        and isinstance(first, dict)
+        and first.get("role") == "system"
+    ):
         body = {**body, "messages": body["messages"][1:], "system": first.get("content")}
-        seen.assumed.append("system, which LangSmith keeps as the first message")
+        seen.notes.assumed.append("system, which LangSmith keeps as the first message")
     seen.input = body
     events = [_read_chunk(each) for each in listed_field(row.get("events"))]
     chunks = [each for each in events if each is not None]
     if body.get("stream") and chunks and len(chunks) > 1:
-        seen.chunks = [chunk for chunk, _ in chunks]
-        seen.waits = [max(time - seen.start, 0.0) for _, time in chunks] if seen.start else ()
+        seen.arrival.chunks = [chunk for chunk, _ in chunks]
+        if seen.place.start:
+            seen.arrival.waits = [max(time - seen.place.start, 0.0) for _, time in chunks]
+        else:
+            seen.arrival.waits = ()
     if isinstance(seen.output, dict):
         seen.output = _restore_reply(seen.output, seen)
 
@@ -189,7 +214,9 @@ def _read_chunk(event: Any) -> tuple[dict[str, Any], float] | None:
     if isinstance(event, dict) and event.get("name") == "new_token":
         kwargs = event.get("kwargs")
     token = kwargs.get("token") if isinstance(kwargs, dict) else None
-    return (token, attribute_seconds(event.get("time"))) if isinstance(token, dict) else None
+    if isinstance(token, dict):
+        return token, attribute_seconds(event.get("time"))
+    return None
 
 
 def _restore_reply(reply: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
@@ -211,7 +238,7 @@ def _restore_reply(reply: dict[str, Any], seen: ObservedStep) -> dict[str, Any]:
             names[1]: out,
             "total_tokens": int(usage.get("total_tokens") or into + out),
         }
-        seen.assumed.append("reply usage, by the provider's names")
+        seen.notes.assumed.append("reply usage, by the provider's names")
     return restored
 
 

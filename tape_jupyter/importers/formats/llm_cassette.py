@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tape_jupyter.importers import observed, recorders
-from tape_jupyter.importers.observed import ObservedStep
+from tape_jupyter.importers.observed import ObservedStep, StepFailure, StepModel, StepPlace
 from tape_jupyter.importers.rows import mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
@@ -38,28 +38,23 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
             raw_request.get("operation")
         )
         seen = ObservedStep(
-            str(line),
-            "model",
-            str(raw_request.get("operation") or ""),
+            kind="model",
+            name=str(raw_request.get("operation") or ""),
+            place=StepPlace(id=str(line), line=line),
             input=body,
             output=row.get("response"),
-            error=failed,
-            thrown=thrown,
-            model=str(body.get("model") or ""),
-            provider=provider,
+            failure=StepFailure(message=failed, type_name=thrown),
+            asked=StepModel(model=str(body.get("model") or ""), provider=provider),
             sent=bool(body),
-            line=line,
         )
     elif kind == "tool_call":
         seen = ObservedStep(
-            str(line),
-            "tool",
-            str(row.get("name") or ""),
+            kind="tool",
+            name=str(row.get("name") or ""),
+            place=StepPlace(id=str(line), line=line),
             input=row.get("args"),
             output=row.get("result"),
-            error=failed,
-            thrown=thrown,
-            line=line,
+            failure=StepFailure(message=failed, type_name=thrown),
         )
     else:
         yield Skipped(f"a record of kind {kind[:40] or 'none'}: no call", line=line)

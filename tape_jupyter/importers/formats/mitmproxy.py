@@ -20,11 +20,9 @@ _DEEP = 60
 def recognises(source: Source) -> int:
     head = source.head[:4096]
     size, _, rest = head.partition(b":")
-    return (
-        90
-        if size.isdigit() and len(size) < 12 and rest[:40].count(b":") and b"version" in source.head
-        else 0
-    )
+    if size.isdigit() and len(size) < 12 and rest[:40].count(b":") and b"version" in source.head:
+        return 90
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -63,10 +61,8 @@ def _read_flow(source: Source, number: int, flow: Any) -> Iterator[Item]:
         missing.append("request body: it was streamed through")
     url = _build_url(raw_request)
     body = content or b""
-    start, end = (
-        float(raw_request.get("timestamp_start") or 0),
-        float(raw_reply.get("timestamp_end") or 0),
-    )
+    start = float(raw_request.get("timestamp_start") or 0)
+    end = float(raw_reply.get("timestamp_end") or 0)
     waits = (round(max(end - start, 0.0), 4),) if body and start and end else ()
     reply = Reply(
         status_of(raw_reply.get("status_code")), read_headers(raw_reply.get("headers")), (body,) if body else (), waits,
@@ -110,7 +106,9 @@ def _build_url(raw_request: Mapping[str, Any]) -> str:
 
 
 def _to_text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)
 
 
 def _parse_value(data: bytes, at: int, limit: int, deep: int) -> tuple[Any, int]:

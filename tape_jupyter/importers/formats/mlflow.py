@@ -11,7 +11,13 @@ from typing import Any
 
 from tape_jupyter.importers import attributes, conventions, observed
 from tape_jupyter.importers.attributes import Traced
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, source_rows
 from tape_jupyter.importers.source import Broken, Source, load
 from tape_jupyter.importers.trace import Call, Item, Run, Skipped, each
@@ -68,10 +74,8 @@ def _read_trace(file: str, row: Mapping[str, Any], line: int) -> Iterator[Item]:
         else:
             yield Skipped("a span that is not a JSON object", line=line)
     if info and trace:
-        tags, about = (
-            mapping_field(info.get("tags")),
-            mapping_field(info.get("trace_metadata") or info.get("request_metadata")),
-        )
+        tags = mapping_field(info.get("tags"))
+        about = mapping_field(info.get("trace_metadata") or info.get("request_metadata"))
         named = {
             name.rpartition(".")[2]: about[name]
             for name in ("mlflow.trace.session", "mlflow.trace.user")
@@ -99,40 +103,47 @@ def _build_span(file: str, record: Mapping[str, Any], line: int) -> Any:
     return observed.item(_build_step(span, kind), "mlflow", file)
 
 
+def _read_chunk_number(name: str) -> int:
+    number = name.removeprefix(_CHUNK)
+    return int(number) if number.isdigit() else 0
+
+
 def _build_step(span: Traced, kind: Any) -> ObservedStep:
     span_attributes = span.attributes
     form = str(span_attributes.get("mlflow.message.format") or "")
     thrown = next((event.attributes for event in span.events if event.name == "exception"), {})
+    thrown_type = _parse_value(thrown.get("exception.type"))
+    model = span_attributes.get("mlflow.llm.model") or span_attributes.get("model")
     chunks = [each for each in span.events if each.name.startswith(_CHUNK)]
-    chunks.sort(
-        key=lambda each: (
-            int(each.name.removeprefix(_CHUNK)) if each.name.removeprefix(_CHUNK).isdigit() else 0
-        )
-    )
+    chunks.sort(key=lambda each: _read_chunk_number(each.name))
     seen = ObservedStep(
-        span.id,
-        kind,
-        span.name,
-        span.trace,
-        span.parent,
-        span.start,
-        span.end,
-        span_attributes.get("mlflow.spanInputs"),
-        span_attributes.get("mlflow.spanOutputs"),
-        span.error,
-        str(_parse_value(thrown.get("exception.type")) or ""),
-        str(span_attributes.get("mlflow.llm.model") or span_attributes.get("model") or ""),
-        str(span_attributes.get("mlflow.llm.provider") or form or ""),
+        kind=kind,
+        name=span.name,
+        place=StepPlace(
+            id=span.id,
+            trace=span.trace,
+            parent=span.parent,
+            start=span.start,
+            end=span.end,
+            line=span.line,
+        ),
+        input=span_attributes.get("mlflow.spanInputs"),
+        output=span_attributes.get("mlflow.spanOutputs"),
+        failure=StepFailure(message=span.error, type_name=str(thrown_type or "")),
+        asked=StepModel(
+            model=str(model or ""),
+            provider=str(span_attributes.get("mlflow.llm.provider") or form or ""),
+            tools=as_list(span_attributes.get("mlflow.chat.tools")),
+        ),
         usage=usage_of(span_attributes.get("mlflow.chat.tokenUsage")),
-        tools=as_list(span_attributes.get("mlflow.chat.tools")),
-        line=span.line,
     )
     if kind == "model" and chunks:
         values = [decode_field(each.attributes.get("mlflow.chunk.value")) for each in chunks]
         if all(isinstance(each, Mapping) for each in values):
-            seen.chunks = [_strip_nulls(each) for each in values]
-            seen.waits = [max(each.time - span.start, 0.0) for each in chunks] if span.start else ()
-            seen.assumed.append("chunks without the nulls that the SDK's classes add")
+            seen.arrival.chunks = [_strip_nulls(each) for each in values]
+            if span.start:
+                seen.arrival.waits = [max(each.time - span.start, 0.0) for each in chunks]
+            seen.notes.assumed.append("chunks without the nulls that the SDK's classes add")
     return seen
 
 
@@ -167,4 +178,6 @@ def _strip_nulls(chunk: Any) -> Any:
             for name, value in chunk.items()
             if value is not None or name not in _NULLS
         }
-    return [_strip_nulls(each) for each in chunk] if isinstance(chunk, list) else chunk
+    if isinstance(chunk, list):
+        return [_strip_nulls(each) for each in chunk]
+    return chunk

@@ -22,11 +22,9 @@ TITLE = "nock fixtures"
 
 
 def recognises(source: Source) -> int:
-    return (
-        85
-        if source.top >= {"scope", "method", "path"} and {"response", "status"} & source.keys
-        else 0
-    )
+    if source.top >= {"scope", "method", "path"} and {"response", "status"} & source.keys:
+        return 85
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -51,25 +51,19 @@ def _read_row(
     if "custom_id" not in row:
         yield Skipped("a record that is no result of a batch", line=line)
         return
-    request_id, raw_reply, failed = (
-        str(row["custom_id"]),
-        mapping_field(row.get("response")),
-        mapping_field(row.get("error")),
-    )
+    request_id = str(row["custom_id"])
+    raw_reply = mapping_field(row.get("response"))
+    failed = mapping_field(row.get("error"))
     body = decode_field(raw_reply.get("body"))
-    missing, assumed = (
-        ["request headers", "reply headers", "request bytes", "reply bytes"],
-        list[str](),
-    )
+    missing = ["request headers", "reply headers", "request bytes", "reply bytes"]
+    assumed = list[str]()
     grade: Grade = "J"
     if request_id in requests:
         _, path, request_body = requests[request_id]
     else:
-        grade, request_body, path = (
-            "T",
-            batch.echoed(mapping_field(body)),
-            _guess_path(mapping_field(body)),
-        )
+        grade = "T"
+        request_body = batch.echoed(mapping_field(body))
+        path = _guess_path(mapping_field(body))
         missing.append("request body: no file beside it has the requests")
     url = path if "://" in path else _HOST + path
     assumed.append(f"host {_HOST}: a batch names none")

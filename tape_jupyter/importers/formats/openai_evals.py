@@ -8,7 +8,14 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepNotes,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped
@@ -56,14 +63,30 @@ def _build_hosted_call(file: str, row: Mapping[str, Any], line: int) -> Item:
         for each in row.get("results") or ()
     ]
     seen = ObservedStep(
-        str(row.get("id") or ""), "model", str(row.get("datasource_item_id") or ""), str(row.get("run_id") or ""),
-        start=attribute_seconds(row.get("created_at")), input={"messages": sample.get("input")},
+        kind="model",
+        name=str(row.get("datasource_item_id") or ""),
+        place=StepPlace(
+            id=str(row.get("id") or ""),
+            trace=str(row.get("run_id") or ""),
+            start=attribute_seconds(row.get("created_at")),
+            line=line,
+        ),
+        input={"messages": sample.get("input")},
         output=sample.get("output"),
-        error=str(failed.get("message") or "") if failed.get("message") else "", thrown=str(failed.get("code") or ""),
-        model=str(sample.get("model") or ""), provider="openai", usage=usage_of(sample.get("usage")), grade="P",
-        settings={name: sample[name] for name in _SETTINGS if sample.get(name) is not None}, line=line,
-        missing=["tools"], about={"results": results} if results else {},
-    )  # fmt: skip
+        failure=StepFailure(
+            message=str(failed.get("message") or "") if failed.get("message") else "",
+            type_name=str(failed.get("code") or ""),
+        ),
+        asked=StepModel(
+            model=str(sample.get("model") or ""),
+            provider="openai",
+            settings={name: sample[name] for name in _SETTINGS if sample.get(name) is not None},
+        ),
+        usage=usage_of(sample.get("usage")),
+        notes=StepNotes(
+            grade="P", missing=["tools"], about={"results": results} if results else {}
+        ),
+    )
     return observed.item(seen, "openai-evals", file)
 
 
@@ -71,17 +94,20 @@ def _build_sampling_call(file: str, row: Mapping[str, Any], line: int) -> Item:
     data = mapping_field(row.get("data"))
     sampled = data.get("sampled")
     seen = ObservedStep(
-        str(row.get("event_id") or ""),
-        "model",
-        str(row.get("sample_id") or ""),
-        str(row.get("run_id") or ""),
-        start=attribute_seconds(str(row.get("created_at") or "").replace(" +0000 UTC", "+00:00")),
+        kind="model",
+        name=str(row.get("sample_id") or ""),
+        place=StepPlace(
+            id=str(row.get("event_id") or ""),
+            trace=str(row.get("run_id") or ""),
+            start=attribute_seconds(
+                str(row.get("created_at") or "").replace(" +0000 UTC", "+00:00")
+            ),
+            line=line,
+        ),
         input={"messages": data.get("prompt")},
         output=sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled,
-        model=str(data.get("model") or ""),
-        provider="openai",
+        asked=StepModel(model=str(data.get("model") or ""), provider="openai"),
         usage=usage_of(data.get("usage")),
-        line=line,
-        missing=["parameters"] + ([] if data.get("model") else ["model"]),
+        notes=StepNotes(missing=["parameters"] + ([] if data.get("model") else ["model"])),
     )
     return observed.item(seen, "openai-evals", file)

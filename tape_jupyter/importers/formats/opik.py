@@ -8,7 +8,13 @@ from typing import Any
 
 from tape_jupyter.importers import envelopes, observed, rebuild
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import decode_field, listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Run, Skipped, each
@@ -27,7 +33,9 @@ def recognises(source: Source) -> int:
     } <= source.keys
     if has_keys and {"feedback_scores", "created_from", "thread_id", "error_info"} & source.keys:
         return 88
-    return 80 if {"trace", "spans"} <= source.top and "start_time" in source.keys else 0
+    if {"trace", "spans"} <= source.top and "start_time" in source.keys:
+        return 80
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -64,24 +72,37 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
 def _read_span(
     file: str, record: Mapping[str, Any], trace: str, parent: str, line: int, depth: int
 ) -> Iterator[Item]:
-    span_id, about, failed = (
-        str(record.get("id") or ""),
-        mapping_field(record.get("metadata")),
-        mapping_field(record.get("error_info")),
-    )
+    span_id = str(record.get("id") or "")
+    about = mapping_field(record.get("metadata"))
+    failed = mapping_field(record.get("error_info"))
     kind: Any = _KINDS.get(str(record.get("type")), "span")
     seen = ObservedStep(
-        span_id, kind, str(record.get("name") or ""), str(record.get("trace_id") or trace),
-        str(record.get("parent_span_id") or parent), attribute_seconds(record.get("start_time")),
-        attribute_seconds(record.get("end_time")),
-        decode_field(record.get("input")), decode_field(record.get("output")),
-        str(failed.get("message") or failed.get("traceback") or ""),
-        str(failed.get("exception_type") or ""), str(record.get("model") or about.get("model") or ""),
-        _choose_provider(str(record.get("provider") or ""), str(about.get("created_from") or "")),
-        usage=usage_of(record.get("usage")), line=line,
-    )  # fmt: skip
-    if failed and not seen.error:
-        seen.error = seen.thrown or "error"
+        kind=kind,
+        name=str(record.get("name") or ""),
+        place=StepPlace(
+            id=span_id,
+            trace=str(record.get("trace_id") or trace),
+            parent=str(record.get("parent_span_id") or parent),
+            start=attribute_seconds(record.get("start_time")),
+            end=attribute_seconds(record.get("end_time")),
+            line=line,
+        ),
+        input=decode_field(record.get("input")),
+        output=decode_field(record.get("output")),
+        failure=StepFailure(
+            message=str(failed.get("message") or failed.get("traceback") or ""),
+            type_name=str(failed.get("exception_type") or ""),
+        ),
+        asked=StepModel(
+            model=str(record.get("model") or about.get("model") or ""),
+            provider=_choose_provider(
+                str(record.get("provider") or ""), str(about.get("created_from") or "")
+            ),
+        ),
+        usage=usage_of(record.get("usage")),
+    )
+    if failed and not seen.failure.message:
+        seen.failure.message = seen.failure.type_name or "error"
     if kind == "model":
         _fill_model_step(seen, about)
     yield observed.item(seen, "opik", file)
@@ -91,27 +112,29 @@ def _read_span(
         )
         return
     for inner in listed_field(record.get("spans")):
-        yield from _read_span(file, inner, seen.trace, span_id, line, depth + 1)
+        yield from _read_span(file, inner, seen.place.trace, span_id, line, depth + 1)
 
 
 def _choose_provider(provider: str, made_by: str) -> str:
     """Opik keeps the host of a provider that it does not know."""
-    return (
-        made_by if not provider or provider[:1].isdigit() or provider == "localhost" else provider
-    )
+    if not provider or provider[:1].isdigit() or provider == "localhost":
+        return made_by
+    return provider
 
 
 def _fill_model_step(seen: ObservedStep, about: Mapping[str, Any]) -> None:
     settings, _ = envelopes.parameters(about, without=_OWN)
-    body = envelopes.envelope_request(seen.input, settings, seen.provider, seen.assumed)
+    body = envelopes.envelope_request(seen.input, settings, seen.asked.provider, seen.notes.assumed)
     if body is None or not observed.is_request(body):
         return
     if about.get("object") == "response":
-        seen.missing.append("which of the parameters that the reply repeats were sent")
-    if seen.model and "model" not in body and "contents" not in body:
-        body["model"] = seen.model
-    seen.input, seen.grade = body, "P"
-    api = rebuild.api_of(rebuild.provider_of(seen.provider), body)
+        seen.notes.missing.append("which of the parameters that the reply repeats were sent")
+    if seen.asked.model and "model" not in body and "contents" not in body:
+        body["model"] = seen.asked.model
+    seen.input, seen.notes.grade = body, "P"
+    api = rebuild.api_of(rebuild.provider_of(seen.asked.provider), body)
     if seen.output is not None:
-        seen.output = envelopes.envelope_reply(api, seen.output, seen.model, seen.usage, about)
-        seen.assumed.append("reply envelope: the platform keeps it in pieces")
+        seen.output = envelopes.envelope_reply(
+            api, seen.output, seen.asked.model, seen.usage, about
+        )
+        seen.notes.assumed.append("reply envelope: the platform keeps it in pieces")

@@ -95,7 +95,10 @@ class JoinedFiles:
                 logs = len(path) > 1 and path[-2] in _LOGS
                 yield from self._read_log(value, line) if logs else self._read_spans(value, line)
             elif path[-1] in ("scope", "instrumentationLibrary"):
-                self._scope = str(value.get("name") or "") if isinstance(value, Mapping) else ""
+                if isinstance(value, Mapping):
+                    self._scope = str(value.get("name") or "")
+                else:
+                    self._scope = ""
             elif len(path) == 1 and value and isinstance(value, (dict, list)):
                 yield Skipped(f"{path[0][:40]}: they are no spans", line=line)
 

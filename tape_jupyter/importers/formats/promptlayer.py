@@ -8,7 +8,14 @@ from typing import Any
 
 from tape_jupyter.importers import messages, observed
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepNotes,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import listed_field, mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
@@ -39,13 +46,25 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     model = mapping_field(mapping_field(blueprint.get("metadata")).get("model"))
     tools = [*listed_field(template.get("tools")), *listed_field(template.get("functions"))]
     seen = ObservedStep(
-        str(row.get("id") or row.get("request_id") or line), "model", str(row.get("prompt_name") or ""),
-        str(row.get("trace_id") or ""), "", attribute_seconds(row.get("request_start_time")),
-        attribute_seconds(row.get("request_end_time")), {"prompt": messages.messages_of(conversation)},
-        messages.said_messages(answer) if answer else row.get("response"),
-        str(row.get("error_message") or ""), model=str(model.get("name") or row.get("model") or ""),
-        provider=str(model.get("provider") or row.get("provider") or ""),
-        settings=mapping_field(model.get("parameters")),
-        tools=tools, usage=usage_of(row), grade="P", line=line,
-    )  # fmt: skip
+        kind="model",
+        name=str(row.get("prompt_name") or ""),
+        place=StepPlace(
+            id=str(row.get("id") or row.get("request_id") or line),
+            trace=str(row.get("trace_id") or ""),
+            start=attribute_seconds(row.get("request_start_time")),
+            end=attribute_seconds(row.get("request_end_time")),
+            line=line,
+        ),
+        input={"prompt": messages.messages_of(conversation)},
+        output=messages.said_messages(answer) if answer else row.get("response"),
+        failure=StepFailure(message=str(row.get("error_message") or "")),
+        asked=StepModel(
+            model=str(model.get("name") or row.get("model") or ""),
+            provider=str(model.get("provider") or row.get("provider") or ""),
+            settings=mapping_field(model.get("parameters")),
+            tools=tools,
+        ),
+        usage=usage_of(row),
+        notes=StepNotes(grade="P"),
+    )
     yield observed.item(seen, "promptlayer", file)

@@ -27,7 +27,9 @@ def recognises(source: Source) -> int:
     text = source.head_text
     if "betamax" in text or {"http_interactions", "url"} <= source.keys:
         return 0
-    return 85 if "http_interactions" in source.keys or has_key(source, "http_interactions") else 0
+    if "http_interactions" in source.keys or has_key(source, "http_interactions"):
+        return 85
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:

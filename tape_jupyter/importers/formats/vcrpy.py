@@ -48,9 +48,10 @@ def recognises(source: Source) -> int:
 def read(source: Source) -> Iterator[Item]:
     if _is_old(source):
         raise source.failed(_OLD, 1)
-    cassette = (
-        _unpack_msgpack(source) if source.path.name.endswith(".msgpack.zlib") else document(source)
-    )
+    if source.path.name.endswith(".msgpack.zlib"):
+        cassette = _unpack_msgpack(source)
+    else:
+        cassette = document(source)
     if isinstance(cassette, list):
         raise source.failed(_OLD, 1)
     if not isinstance(cassette, Mapping) or not isinstance(cassette.get("interactions"), list):
@@ -112,7 +113,9 @@ def _read_body(record: Mapping[str, Any], name: str, missing: list[str], lost: s
     """A body; of one that was kept as parsed JSON the bytes are gone."""
     if "parsed_body" in record and not record.get(name):
         missing.append(lost)
-        return rebuild.compact(record["parsed_body"]) if record["parsed_body"] is not None else b""
+        if record["parsed_body"] is not None:
+            return rebuild.compact(record["parsed_body"])
+        return b""
     return data_of(record.get(name))
 
 

@@ -26,7 +26,9 @@ _VERBS = {
 def recognises(source: Source) -> int:
     if {"full_request", "api_method"} <= source.keys:
         return 92
-    return 85 if {"request_payload", "response_payload", "logging_time"} <= source.keys else 0
+    if {"request_payload", "response_payload", "logging_time"} <= source.keys:
+        return 85
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:
@@ -74,10 +76,14 @@ def _build_call(
         assumed.append("camelCase, which the log writes in snake_case")
     match = re.search(r"locations/([\w-]+)/", name)
     region = match[1] if match else "us-central1"
-    host = (
-        "aiplatform.googleapis.com" if region == "global" else f"{region}-aiplatform.googleapis.com"
-    )
-    path = name if name.startswith("projects/") else f"projects/PROJECT/locations/{region}/{name}"
+    if region == "global":
+        host = "aiplatform.googleapis.com"
+    else:
+        host = f"{region}-aiplatform.googleapis.com"
+    if name.startswith("projects/"):
+        path = name
+    else:
+        path = f"projects/PROJECT/locations/{region}/{name}"
     if path != name:
         assumed.append("project and region of the url")
     url = f"https://{host}/v1/{path}:{_VERBS[method]}"

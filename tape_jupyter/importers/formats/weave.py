@@ -8,7 +8,13 @@ from typing import Any
 
 from tape_jupyter.importers import observed
 from tape_jupyter.importers.attributes import attribute_seconds
-from tape_jupyter.importers.observed import ObservedStep, usage_of
+from tape_jupyter.importers.observed import (
+    ObservedStep,
+    StepFailure,
+    StepModel,
+    StepPlace,
+    usage_of,
+)
 from tape_jupyter.importers.rows import mapping_field, read_rows
 from tape_jupyter.importers.source import Source
 from tape_jupyter.importers.trace import Item, Skipped
@@ -46,15 +52,27 @@ def _read_row(file: str, row: dict[str, Any], line: int) -> Iterator[Item]:
     lines = failed.strip().splitlines()
     thrown, _, message = lines[-1].partition(": ") if lines else ("", "", "")
     seen = ObservedStep(
-        str(row["id"]), kind, str(row.get("display_name") or name), str(row.get("trace_id") or ""),
-        str(row.get("parent_id") or ""), attribute_seconds(row.get("started_at")),
-        attribute_seconds(row.get("ended_at")), inputs,
-        row.get("output"), message or failed, thrown if thrown.isidentifier() else "", model, provider,
-        usage=usage_of(next(iter(summary.values()), None)), line=line,
-    )  # fmt: skip
+        kind=kind,
+        name=str(row.get("display_name") or name),
+        place=StepPlace(
+            id=str(row["id"]),
+            trace=str(row.get("trace_id") or ""),
+            parent=str(row.get("parent_id") or ""),
+            start=attribute_seconds(row.get("started_at")),
+            end=attribute_seconds(row.get("ended_at")),
+            line=line,
+        ),
+        input=inputs,
+        output=row.get("output"),
+        failure=StepFailure(
+            message=message or failed, type_name=thrown if thrown.isidentifier() else ""
+        ),
+        asked=StepModel(model=model, provider=provider),
+        usage=usage_of(next(iter(summary.values()), None)),
+    )
     if kind != "span" and _REFERENCE in str(inputs) + str(row.get("output")):
-        seen.missing.append("objects: the file refers to Weave's store")
-        seen.grade = "P"
+        seen.notes.missing.append("objects: the file refers to Weave's store")
+        seen.notes.grade = "P"
     yield observed.item(seen, "weave", file)
 
 

@@ -44,11 +44,9 @@ def recognises(source: Source) -> int:
         "urlPath",
         "urlPattern",
     }
-    return (
-        85
-        if {"request", "response"} <= source.keys and (mapping_keys or "mappings" in source.top)
-        else 0
-    )
+    if {"request", "response"} <= source.keys and (mapping_keys or "mappings" in source.top):
+        return 85
+    return 0
 
 
 def read(source: Source) -> Iterator[Item]:

@@ -43,9 +43,10 @@ class _Tap:
     def _make_item_strand(
         self, pool: Any, func: Callable[..., Any], args: tuple[Any, ...] = ()
     ) -> Strand | None:
-        strand = (
-            create_strand(function_name(func, args)) if isinstance(pool, self.threads) else None
-        )
+        if isinstance(pool, self.threads):
+            strand = create_strand(function_name(func, args))
+        else:
+            strand = None
         if strand is not None and (clock := strand.clock) is not None:
             clock.threads.update((*pool._pool, pool._task_handler, pool._result_handler))  # noqa: SLF001
         return strand

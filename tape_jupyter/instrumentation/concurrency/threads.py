@@ -394,7 +394,9 @@ def _wrap_async_wait(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     async def wait(fs: Any, **kwargs: Any) -> tuple[set[Any], set[Any]]:
         done, pending = await original(fs, **kwargs)
-        return (done, pending) if ORIGIN.get() is None else (_TaskSet(done), _TaskSet(pending))
+        if ORIGIN.get() is None:
+            return done, pending
+        return _TaskSet(done), _TaskSet(pending)
 
     return wait
 

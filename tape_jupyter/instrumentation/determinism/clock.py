@@ -98,9 +98,8 @@ class _Swapped:
         }
 
     def __contains__(self, value: Any) -> bool:
-        return (
-            type(value) in self.kinds and id(value) in self._instead
-        )  # every audit hook hears of an id()
+        # every audit hook hears of an id()
+        return type(value) in self.kinds and id(value) in self._instead
 
     def in_definitions(self, values: Iterable[Any], module: str | None) -> None:
         """What stands in these values that the module defines itself."""
@@ -182,9 +181,9 @@ def _wrap_text_of_moment(name: str, original: Callable[..., str]) -> Any:
         reading = None if args and args[0] is not None else clock_callers.read_clock("wall")
         if reading is None:
             return original(*args)
-        return (
-            original(reading / 1e9) if name == "ctime" else original(time.localtime(reading / 1e9))
-        )
+        if name == "ctime":
+            return original(reading / 1e9)
+        return original(time.localtime(reading / 1e9))
 
     return _build_stand_in(original, format_moment)
 

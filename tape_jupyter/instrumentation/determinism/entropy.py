@@ -180,17 +180,17 @@ class _Urandom(Substitute):
     """
 
     def __init__(self, original: Callable[..., bytes], name: str) -> None:
-        self.original, self.__module__, self.__name__, self.__qualname__ = (
-            original,
-            "os",
-            name,
-            name,
-        )
+        self.original = original
+        self.__module__ = "os"
+        self.__name__ = name
+        self.__qualname__ = name
         self.__doc__ = original.__doc__
 
     def __call__(self, size: Any, *flags: Any, **named: Any) -> bytes:
         draw = drawing() if type(size) is int and size >= 0 else None
-        return self.original(size, *flags, **named) if draw is None else draw.bytes(size)
+        if draw is None:
+            return self.original(size, *flags, **named)
+        return draw.bytes(size)
 
     def __reduce__(self) -> str:
         return self.__name__
@@ -251,7 +251,9 @@ def _wrap_time_safe(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], t
         if sys._getframe(1).f_code.co_name != "uuid1":  # noqa: SLF001
             return original()
         draw = drawing()
-        return original() if draw is None else (draw_time_based_id(draw).bytes, None)
+        if draw is None:
+            return original()
+        return draw_time_based_id(draw).bytes, None
 
     return generate_time_safe
 
@@ -260,7 +262,9 @@ def _wrap_uuid1(original: Callable[..., uuid.UUID]) -> Callable[..., uuid.UUID]:
     @functools.wraps(original)
     def uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
         draw = drawing() if node is None and clock_seq is None else None
-        return original(node, clock_seq) if draw is None else draw_time_based_id(draw)
+        if draw is None:
+            return original(node, clock_seq)
+        return draw_time_based_id(draw)
 
     return uuid1
 

@@ -32,8 +32,6 @@ from tape_jupyter.instrumentation.patching import swap, undoing
 _FOR_OTHERS = ("asyncio.tasks", "asyncio.timeouts", "asyncio.staggered")
 """Modules of asyncio whose timers are their caller's."""
 
-_ORIGINAL = "__tape_original__"
-
 _FOREVER = 1e9
 """Seconds, some thirty years: a sleep without end (anyio's sleep_forever) stays in the loop, as
 nothing wakes it.
@@ -126,9 +124,10 @@ def _wrap_call_later(original: Callable[..., Any]) -> Callable[..., Any]:
     def call_later(
         loop: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None
     ) -> Any:
-        clock = (
-            _find_caller_clock() if isinstance(delay, int | float) and delay < _FOREVER else None
-        )
+        if isinstance(delay, int | float) and delay < _FOREVER:
+            clock = _find_caller_clock()
+        else:
+            clock = None
         if clock is None:
             return original(loop, delay, callback, *args, context=context)
         if clock.order is not None:
@@ -145,7 +144,10 @@ def _wrap_call_at(original: Callable[..., Any]) -> Callable[..., Any]:
     def call_at(
         loop: Any, when: Any, callback: Any, *args: Any, context: Context | None = None
     ) -> Any:
-        clock = _find_caller_clock() if isinstance(when, int | float) and when < _FOREVER else None
+        if isinstance(when, int | float) and when < _FOREVER:
+            clock = _find_caller_clock()
+        else:
+            clock = None
         if clock is None:
             return original(loop, when, callback, *args, context=context)
         if clock.order is not None:

@@ -183,9 +183,8 @@ class _Tap:
         except Exception as error:
             raise self._convert_write_error(error, req) from error
         data = sink.upload.finish_body()
-        if getattr(
-            body, "consumed", True
-        ):  # aiohttp before 3.12 does not know whether it can be sent again
+        # aiohttp before 3.12 does not know whether it can be sent again
+        if getattr(body, "consumed", True):
             self._set_body(req, body, data)
         if req.compress and isinstance(data, bytes):
             return await _compress_body(data, req.compress)
@@ -243,9 +242,8 @@ def _wrap_send(original: Door) -> Door:
             with sending(call.capture):
                 return await original(req, conn)
         if isinstance(call, (PlayedReply, PlayedWebSocket)):
-            with (
-                sending_live()
-            ):  # the task that writes is not the program's, as it was not when it wrote to somebody
+            # the task that writes is not the program's, as it was not when it wrote to somebody
+            with sending_live():
                 return await original(req, conn)
         return await original(req, conn)
 

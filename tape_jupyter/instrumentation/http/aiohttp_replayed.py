@@ -96,9 +96,8 @@ class PlayedReply:
     async def more(self, reader: Any) -> None:
         """Feed what comes next; raises what ended the recording."""
         reply = self.reply
-        await await_chunk(
-            self._decision.gate, reply, self._fed
-        )  # may be cancelled, and asked again
+        # may be cancelled, and asked again
+        await await_chunk(self._decision.gate, reply, self._fed)
         if self._fed == len(reply.chunks):
             return await self._end_reading(reader)
         chunk = reply.chunks[self._fed]
@@ -130,9 +129,8 @@ class PlayedReply:
             and isinstance(error, OSError)
             and not isinstance(error, TimeoutError)
         ):
-            self._protocol.connection_lost(
-                error
-            )  # an injected fault: aiohttp says in its own words what was lost
+            # an injected fault: aiohttp says in its own words what was lost
+            self._protocol.connection_lost(error)
         else:
             reader.set_exception(error)
             raise error

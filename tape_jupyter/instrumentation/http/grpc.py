@@ -53,4 +53,6 @@ def _find_target(callable_: Any) -> str:
 
 
 def _decode_text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return str(value)

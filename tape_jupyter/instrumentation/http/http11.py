@@ -154,9 +154,8 @@ class Chunked:
             self._left = int(line.split(b";")[0], 16)
         except ValueError:
             self._left = -1
-        if (
-            self._left < 0 or len(line) > _LONGEST
-        ):  # not HTTP: the reader above raises, we only listen
+        # not HTTP: the reader above raises, we only listen
+        if self._left < 0 or len(line) > _LONGEST:
             self._left, self.done, self.broken = 0, True, True
         else:
             self.last = not self._left
@@ -194,12 +193,10 @@ class _RecordingReader(io.RawIOBase):
     """Stands between `http.client` and the connection: one `readinto` is at most one network read."""
 
     def __init__(self, source: Any, framing: Framing, capture: Capture, *, in_parts: bool) -> None:
-        self._source, self._framing, self._capture, self._in_parts = (
-            source,
-            framing,
-            capture,
-            in_parts,
-        )
+        self._source = source
+        self._framing = framing
+        self._capture = capture
+        self._in_parts = in_parts
 
     @property
     def _sock(self) -> Any:
@@ -299,9 +296,10 @@ def replayed_socket(
     """As much of a socket as HTTPResponse asks for: it gives the recorded bytes. The head has
     passed its gate.
     """
-    ending = (
-        None if reply.end == "complete" or _is_end_of_file(reply) else _build_ending(reply, thaw)
-    )
+    if reply.end == "complete" or _is_end_of_file(reply):
+        ending = None
+    else:
+        ending = _build_ending(reply, thaw)
     return _Socket(_Wire(_yield_pieces(reply, gate), ending))
 
 
@@ -327,9 +325,8 @@ def _yield_pieces(reply: Reply, gate: Gate | None) -> Iterator[bytes]:
     last, framing = len(reply.chunks) - 1, _read_end_framing(reply)
     for number, chunk in enumerate(_yield_in_time(reply, gate)):
         more = _count_missing(reply) if number == last else 0
-        yield b"%x\r\n" % (
-            len(chunk) + more
-        )  # by itself, so that a chunk is not cut where buffers end
+        # by itself, so that a chunk is not cut where buffers end
+        yield b"%x\r\n" % (len(chunk) + more)
         yield chunk
         cut_off = more or (number == last and framing is not None)
         yield b"" if cut_off else b"\r\n"  # urllib3 reads it before it hands the chunk on

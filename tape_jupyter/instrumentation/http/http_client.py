@@ -163,7 +163,9 @@ def _wrap_getresponse(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @functools.wraps(original)
     def getresponse_taped(conn: Any) -> Any:
         call: _Call | None = None if SENDING.get() else vars(conn).pop(_CALL, None)
-        return original(conn) if call is None else call.response(functools.partial(original, conn))
+        if call is None:
+            return original(conn)
+        return call.response(functools.partial(original, conn))
 
     return getresponse_taped
 

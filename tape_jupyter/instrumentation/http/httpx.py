@@ -77,10 +77,8 @@ class _Tap:
                 tape = instrumentation.tape_here(lambda: _build_visible_request(request))
             if tape is None:
                 return original(transport, request)
-            seen, content = (
-                functools.partial(_build_visible_request, request),
-                _get_body_in_memory(request),
-            )
+            seen = functools.partial(_build_visible_request, request)
+            content = _get_body_in_memory(request)
             if content is None:
                 body = uploads.drained(tape, seen, request.stream)
             else:
@@ -144,9 +142,10 @@ class _Tap:
         """
         original_stream = request.stream
         if _get_body_in_memory(request) is None:
-            request.stream = (
-                self.spooled(body) if isinstance(body, LargeBody) else self.module.ByteStream(body)
-            )
+            if isinstance(body, LargeBody):
+                request.stream = self.spooled(body)
+            else:
+                request.stream = self.module.ByteStream(body)
         try:
             yield
         finally:

@@ -116,11 +116,10 @@ async def await_past_cancels(play: Play, count: int) -> None:
 
 def past_the_end(reply: Reply) -> UnmatchedCall:
     """What a program gets that reads further than the recorded one did."""
-    how = (
-        "an interrupt stopped the run"
-        if reply.end == "cut short"
-        else "the program closed the stream"
-    )
+    if reply.end == "cut short":
+        how = "an interrupt stopped the run"
+    else:
+        how = "the program closed the stream"
     return UnmatchedCall(
         f"the recording ends here: {how}, after {len(reply.chunks)} chunks, and now the program reads on. "
         "Record the cell again, or read no further than the recorded run did."
@@ -220,7 +219,9 @@ def _is_gated(gate: Gate, reply: Reply, index: int) -> bool:
 
 
 def _find_first_wait(play: Play) -> float:
-    return play.reply.seconds if isinstance(play.reply, Value) else _find_wait(play.reply, 0)
+    if isinstance(play.reply, Value):
+        return play.reply.seconds
+    return _find_wait(play.reply, 0)
 
 
 def _find_wait(reply: Reply, index: int) -> float:

@@ -154,9 +154,10 @@ class _Call:
         if not self.url.startswith("/"):
             return self.url  # through a forwarding proxy, urllib3 names the target in full
         host = f"[{self.pool.host}]" if ":" in self.pool.host else self.pool.host
-        port = (
-            "" if self.pool.port in (None, _PORTS.get(self.pool.scheme)) else f":{self.pool.port}"
-        )
+        if self.pool.port in (None, _PORTS.get(self.pool.scheme)):
+            port = ""
+        else:
+            port = f":{self.pool.port}"
         return f"{self.pool.scheme}://{host}{port}{self.url}"
 
     def open_tunnel(self) -> None:

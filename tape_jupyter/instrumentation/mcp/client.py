@@ -88,9 +88,8 @@ def result_of(value: Any) -> dict[str, Any]:
     ):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    structured = (
-        value if isinstance(value, dict) else {"result": value}
-    )  # as servers wrap what is no object
+    # as servers wrap what is no object
+    structured = value if isinstance(value, dict) else {"result": value}
     return {
         "content": [{"type": "text", "text": text}],
         "structuredContent": structured,
@@ -123,9 +122,8 @@ class _Taped(SessionTraffic):
 
     def __init__(self, session: Any, real: Any) -> None:
         super().__init__(session, real)
-        self._handshake: list[
-            tuple[str, Any, Any]
-        ] = []  # played; sent where the connection opens after all
+        # played; sent where the connection opens after all
+        self._handshake: list[tuple[str, Any, Any]] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.real, name)
@@ -150,7 +148,9 @@ class _Taped(SessionTraffic):
             if method == "initialize":
                 self._handshake = [(method, params, opts)]
             result = await self._play_result(decision, call.name, options)
-            return result_of(result) if method == "tools/call" else cast("dict[str, Any]", result)
+            if method == "tools/call":
+                return result_of(result)
+            return cast("dict[str, Any]", result)
         if decision is None:
             await self._wake_connection()
             return await self._send_request(method, params, opts)
@@ -161,8 +161,13 @@ class _Taped(SessionTraffic):
     def _build_call(self, method: str, params: Any) -> FunctionCall:
         """The request; of a server in this process with what its tool can reach."""
         call = call_of_request(method, params)
-        body = body_of_tool(self.session, self.real, call.name) if method == "tools/call" else None
-        return call if body is None else replace(call, scope=Scope(body, call.arguments, far=True))
+        if method == "tools/call":
+            body = body_of_tool(self.session, self.real, call.name)
+        else:
+            body = None
+        if body is None:
+            return call
+        return replace(call, scope=Scope(body, call.arguments, far=True))
 
     async def _send_request(self, method: str, params: Any, opts: Any) -> dict[str, Any]:
         return cast("dict[str, Any]", await self.real.send_raw_request(method, params, opts))
@@ -206,7 +211,10 @@ class _Taped(SessionTraffic):
         await connection.wake()
         handshake, self._handshake = self._handshake, []
         for method, params, opts in handshake:
-            send = self.real.send_raw_request if method == "initialize" else self.real.notify
+            if method == "initialize":
+                send = self.real.send_raw_request
+            else:
+                send = self.real.notify
             await send(method, params, opts)
 
     async def _record_request(
@@ -248,7 +256,10 @@ class _Taped(SessionTraffic):
 
         reply, gate, origin = cast("Value", play.reply), play.gate, body_strand(name)
         error = thawed(reply.error) if reply.error is not None else None
-        kept = registry.thaw(reply.value) if error is None else Exchange(None, heard_before(error))
+        if error is None:
+            kept = registry.thaw(reply.value)
+        else:
+            kept = Exchange(None, heard_before(error))
         exchange = kept if isinstance(kept, Exchange) else Exchange(kept)
         for event in exchange.messages:
             if gate is not None:

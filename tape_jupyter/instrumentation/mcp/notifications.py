@@ -104,9 +104,8 @@ class McpRequest:
         if self._listener_of:
             setattr(error, _HEARD, self._listener_of)
         self.capture.fail(error)
-        if not isinstance(
-            error, asyncio.CancelledError
-        ):  # that one may be written down at the cell's end only
+        # that one may be written down at the cell's end only
+        if not isinstance(error, asyncio.CancelledError):
             vars(error).pop(_HEARD, None)
 
 
@@ -127,9 +126,10 @@ class SessionTraffic:
     def find_request(self, params: Mapping[str, Any] | None) -> McpRequest | None:
         """The request that a message belongs to: the one it names, else the oldest under way."""
         token = (params or {}).get("progressToken")
-        pending = (
-            getattr(self.real, "_pending", {}).get(token) if isinstance(token, (str, int)) else None
-        )
+        if isinstance(token, (str, int)):
+            pending = getattr(self.real, "_pending", {}).get(token)
+        else:
+            pending = None
         subscription = ((params or {}).get("_meta") or {}).get(_SUBSCRIPTION)
         for request in self.under_way:
             if pending is not None and pending.on_progress is request.on_progress is not None:

@@ -64,10 +64,8 @@ def _wrap_transport(function: Any, kind: str) -> Undo:
     """Put a door into a function that `asynccontextmanager` made, for everybody who has imported it
     already: the generator function stands in a cell of its closure.
     """
-    cell, original = (
-        function.__closure__[function.__code__.co_freevars.index("func")],
-        function.__wrapped__,
-    )
+    cell = function.__closure__[function.__code__.co_freevars.index("func")]
+    original = function.__wrapped__
 
     @wraps(original)
     async def open_taped(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
@@ -143,7 +141,10 @@ def _describe_server(kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     if isinstance(server, str):
         return {"transport": "sse" if kind == "sse" else "http", "url": server.partition("?")[0]}
     if hasattr(server, "command"):
-        command = "python" if server.command == sys.executable else PurePath(server.command).name
+        if server.command == sys.executable:
+            command = "python"
+        else:
+            command = PurePath(server.command).name
         return {"transport": "stdio", "command": command, "args": list(server.args)}
     return {"transport": kind, "server": str(getattr(server, "name", type(server).__name__))}
 

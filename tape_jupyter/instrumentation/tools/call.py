@@ -361,8 +361,6 @@ def taped_function(
     body: Callable[..., Any],
     name: str | None,
     kind: Kind,
-    *,
-    discreet: Discreet = "no",
 ) -> TapedFunction:
     """A function as it is taped: under its own name if none is given; `body` is what runs."""
     inner, partial_args = _unpack_partial(function)
@@ -371,7 +369,7 @@ def taped_function(
     except (TypeError, ValueError):
         signature = None
     own_name = str(name or getattr(inner, "__name__", type(inner).__name__))
-    return TapedFunction(own_name, kind, body, signature, is_method(inner), partial_args, discreet)
+    return TapedFunction(own_name, kind, body, signature, is_method(inner), partial_args)
 
 
 def within_reach(body: Any, bound: Mapping[str, Any]) -> Scope:

@@ -154,10 +154,8 @@ def hear_sent(protocol: Any, on_message: Tell, pinged: Callable[[bytes], object]
     """Tell what goes out before it does: messages, and the close, unless it only answers the
     server's; and pings.
     """
-    sent, send = (
-        Sent(on_message, pinged, lambda: protocol.close_rcvd is not None),
-        protocol.send_frame,
-    )
+    sent = Sent(on_message, pinged, lambda: protocol.close_rcvd is not None)
+    send = protocol.send_frame
 
     @functools.wraps(send)
     def send_frame(frame: Any) -> None:

@@ -166,9 +166,8 @@ async def _play_connection(play: Play, factory: functools.partial[Any]) -> Any:
     @functools.wraps(shake)
     async def handshake_played(*args: Any, **kwargs: Any) -> None:
         protocol.ping_interval = None  # a recorded server needs no pings to stay
-        with (
-            sending_live()
-        ):  # the client's tasks take no number among the program's, as they took none when recorded
+        # the client's tasks take no number among the program's, as they took none when recorded
+        with sending_live():
             await shake(*args, **kwargs)
         protocol.ping_interval = interval
 

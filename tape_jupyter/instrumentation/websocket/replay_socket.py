@@ -152,7 +152,9 @@ class PlayedSocket(Peer):
                 self._pass_gate(step.seconds, last=step.last)
         except TapeRefusal as refusal:
             self.refusal, step = refusal, None
-        return self._deliver_frame(step.frame) if step is not None else self._end_connection()
+        if step is not None:
+            return self._deliver_frame(step.frame)
+        return self._end_connection()
 
     def _pass_gate(self, seconds: float, *, last: bool) -> None:
         if self.gate is not None:

@@ -114,7 +114,9 @@ class Peer:
         return self.reply.status != 101
 
     def _find_first_wait(self) -> float:
-        return self.reply.waits[0] if self._was_rejected and self.reply.waits else 0.0
+        if self._was_rejected and self.reply.waits:
+            return self.reply.waits[0]
+        return 0.0
 
     def _build_handshake_answer(self, data: bytes) -> bytes | None:
         """The answer, once the whole request of the handshake was written; what is written later is

@@ -67,9 +67,8 @@ def patch(module: ModuleType) -> Callable[[], None]:
     """
     check_client(module)
     if hasattr(module, "reconnect"):
-        vars(module.reconnect("ws://localhost"))[
-            "create_connection"
-        ]  # it opens nothing until it is entered
+        # it opens nothing until it is entered
+        vars(module.reconnect("ws://localhost"))["create_connection"]
         return swap(
             module.reconnect, "open_connection", functools.partial(_wrap_open_connection, module)
         )
@@ -186,9 +185,8 @@ def _play_connection(play: Play, attempt: _Attempt) -> Any:
     changed |= {"sock": socket, "create_connection": make_played}
     if where.secure:
         changed["ssl"] = _NoTls()
-    with (
-        sending_live()
-    ):  # its thread takes no number among the program's, as it took none when recorded
+    # its thread takes no number among the program's, as it took none when recorded
+    with sending_live():
         connection = attempt.open(changed)
     return _guard_connection(connection, socket)
 

@@ -58,9 +58,8 @@ class CellWatch:
         self.level = depth
         self.displayed.began()
         self._began = True
-        if (
-            self.cells.planned() is not None
-        ):  # its %load_ext is as new as in a whole run: loading is once
+        # its %load_ext is as new as in a whole run: loading is once
+        if self.cells.planned() is not None:
             self._get_loaded_extensions().discard(_EXTENSION)
 
     def _handle_cell_end(self, result: Any) -> None:
@@ -78,9 +77,8 @@ class CellWatch:
         began, self._began = self._began, False
         history = self.cells.history
         self.asked_by = self.parents.now()
-        if (
-            not began and history is not None and len(history) and self.newest is None
-        ):  # the cell that loaded us
+        # the cell that loaded us
+        if not began and history is not None and len(history) and self.newest is None:
             self.newest = history[-1]
             self.parents.remember_message(len(history) - 1, self.asked_by)
         new = began and history is not None and len(history) and history[-1] is not self.newest

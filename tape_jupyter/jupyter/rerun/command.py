@@ -190,9 +190,9 @@ def open_take(root: Path, name: str = "") -> Cassette:
 
 def _describe_other_cassette(root: Path, take: Cassette) -> list[str]:
     """That the take is not of the cassette that was used last."""
-    return (
-        [f"take {files.take_name(take.path)} is of {take.root.name}"] if take.root != root else []
-    )
+    if take.root != root:
+        return [f"take {files.take_name(take.path)} is of {take.root.name}"]
+    return []
 
 
 def ticked(plan: Plan, cell_names: Iterable[str]) -> frozenset[int]:

@@ -131,7 +131,9 @@ def meant_edit(template: Entry, text: str) -> Mapping[str, Any]:
     if isinstance(template.request(), FunctionCall):
         return {"form": "value", "value": text}
     is_message = isinstance(json_value(text.strip().encode()), dict)
-    return {"form": "message", "message": text} if is_message else {"form": "text", "text": text}
+    if is_message:
+        return {"form": "message", "message": text}
+    return {"form": "text", "text": text}
 
 
 def divergence_fields(divergence: Divergence) -> dict[str, Any]:
@@ -187,7 +189,10 @@ def _describe_recorded_reply(near: Entry | None) -> dict[str, Any] | None:
         return None
     if isinstance(reply, Value):
         return {"text": format_json(reply.value), "json": True}
-    message = editing.reply_message(request, reply) if isinstance(request, Request) else None
+    if isinstance(request, Request):
+        message = editing.reply_message(request, reply)
+    else:
+        message = None
     if message is not None:
         return {"text": format_json(message), "json": True}
     return {"text": reply.readable.decode("utf-8", "replace")[:MOST], "json": False}

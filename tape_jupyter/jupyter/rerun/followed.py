@@ -70,7 +70,9 @@ class _FollowedCell:
         command = self.cells.parse_own_word(line, raw)
         if command is None:
             return None
-        options = {**command.options, **({"repeats": self.turn} if self.turn else {})}
+        options: dict[str, Any] = dict(command.options)
+        if self.turn:
+            options["repeats"] = self.turn
         if self.moved is not None:
             options |= {"whole": True, "moved": self.moved}
         if self.untaped and line is None:

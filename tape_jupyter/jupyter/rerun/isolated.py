@@ -385,7 +385,10 @@ class FreshRun:
     def _find_missing_name(self, outcome: process.EntryOutcome) -> str:
         """The name that a cell did not find and that no cell of the history made."""
         match = _UNKNOWN.search(outcome.text) if outcome.error == "NameError" else None
-        is_defined = any(match[1] in entry.strong for entry in self.history) if match else True
+        if match:
+            is_defined = any(match[1] in entry.strong for entry in self.history)
+        else:
+            is_defined = True
         return match[1] if match and not is_defined else ""
 
     def _compare_cells(self, outputs: Mapping[int, list[Output]]) -> dict[int, CellChange]:

@@ -237,9 +237,8 @@ class Displayed:
     def _wrap_method(self, owner: Any, name: str, listener: Callable[..., None]) -> None:
         """Be told of each call of a method, before it is made."""
         method = getattr(owner, name)
-        prints = (
-            getattr(self._shell, "kernel", None) is None
-        )  # a terminal shows it on standard output
+        # a terminal shows it on standard output
+        prints = getattr(self._shell, "kernel", None) is None
 
         def call_observed(*args: Any, **kwargs: Any) -> Any:
             try:

@@ -250,10 +250,8 @@ class Rerunner:
 
     def changed(self, take: Cassette) -> set[int]:
         """The entries whose runs hold the calls that a take overrides."""
-        history, overridden = (
-            self._require_history(),
-            {entry.run for entry in take.newest_overrides()},
-        )
+        history = self._require_history()
+        overridden = {entry.run for entry in take.newest_overrides()}
         if not overridden:
             raise TapeUsageError(
                 f"take {files.take_name(take.path)} overrides nothing: there is nothing to re-run"
@@ -311,10 +309,8 @@ class Rerunner:
 
     def _start_fresh(self, request: RerunRequest, notify: Tell) -> None:
         self._notify = notify
-        history, why = (
-            self._require_history(),
-            (request.plan.hermetic or "") if not request.fresh else "",
-        )
+        history = self._require_history()
+        why = (request.plan.hermetic or "") if not request.fresh else ""
         was = History(list(history))
         notebook = self.cells.notebook_or_none(was[0].source) if len(was) else None
 
@@ -382,7 +378,10 @@ class Rerunner:
         self._tell_progress(entry, "running")
         self._current_machine.prepare(entry)
         decided = self._decided.get(entry.index, {})
-        live_tools = self._find_live_tools(entry) if self._request.on_divergence == "live" else ()
+        if self._request.on_divergence == "live":
+            live_tools = self._find_live_tools(entry)
+        else:
+            live_tools = ()
         machine = self._current_machine
         self._planned = RunningCell(
             entry, self._request, decided, machine.differing, machine.moved[entry.index], live_tools
@@ -426,9 +425,8 @@ class Rerunner:
         outcome = history[-1]
         ended = outcome is not entry and outcome.index not in self._before.entries
         if ended:
-            self.parents.remember_message(
-                entry.index, self.watch.asked_by
-            )  # outputs of older messages are shown nowhere
+            # outputs of older messages are shown nowhere
+            self.parents.remember_message(entry.index, self.watch.asked_by)
         if state == "gone" and not isinstance(self._route, Here):
             self._route = Here(self.parents)  # the page was closed: the kernel goes on by itself
             self._run_cell(entry)
@@ -485,9 +483,8 @@ class Rerunner:
         without = [
             output for output in self.displayed.last.outputs if output["output_type"] != "error"
         ]
-        self.parents.replace_outputs(
-            entry.index, without
-        )  # it is a question now: its traceback would say less
+        # it is a question now: its traceback would say less
+        self.parents.replace_outputs(entry.index, without)
         self._ask_person(self.parked)
 
     def _ask_person(self, parked: ParkedRerun) -> None:
@@ -679,10 +676,8 @@ class Rerunner:
         self.watch.newest = history[-1] if len(history) else None
 
     def _build_comparison(self, machine: Rerun) -> Comparison:
-        history, executed = (
-            self._require_history(),
-            [index for index in machine.ran if index not in self._left_out],
-        )
+        history = self._require_history()
+        executed = [index for index in machine.ran if index not in self._left_out]
         names = {
             name
             for index in executed
@@ -713,7 +708,10 @@ class Rerunner:
 
     def _tell_progress(self, entry: Execution | None, state: str) -> None:
         machine = self._current_machine
-        cell = (self.parents.cell_id(entry.index) or entry.cell) if entry is not None else ""
+        if entry is not None:
+            cell = self.parents.cell_id(entry.index) or entry.cell
+        else:
+            cell = ""
         title = title_of(entry.source) if entry is not None else ""
         done = {"done": machine.done, "total": machine.total}
         self._notify("progress", {**done, "cell": cell, "title": title, "state": state})

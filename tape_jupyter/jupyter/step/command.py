@@ -192,9 +192,8 @@ class Steps:
     # ------------------------------------------------------------ the Step button
 
     def arm(self, armed: StepRequest) -> None:
-        Breaks.parse(
-            armed.word.options.get("breaks", ()), conditions=False
-        )  # a page's words are never evaluated
+        # a page's words are never evaluated
+        Breaks.parse(armed.word.options.get("breaks", ()), conditions=False)
         self.armed = armed
 
     def override_word(self, cell_id: str | None, command: Word | None) -> Word | None:

@@ -558,10 +558,13 @@ class Stepper:
         from IPython import get_ipython
 
         shell: Any = get_ipython()
-        number = (
-            getattr(shell.compile, "_filename_map", {}).get(name) if shell is not None else None
-        )
-        return ("", "") if number is None else (f"cell [{number}]", self._find_cell_id(number))
+        if shell is not None:
+            number = getattr(shell.compile, "_filename_map", {}).get(name)
+        else:
+            number = None
+        if number is None:
+            return "", ""
+        return f"cell [{number}]", self._find_cell_id(number)
 
     def _find_cell_id(self, number: int) -> str:
         """As the front end has it, else the first digits of the source's hash."""

@@ -68,15 +68,14 @@ class Prompt(Reach):
     name = "prompt"
     clears = False
 
-    def __init__(
-        self, shell: InteractiveShell, read_line: Callable[[str], str] | None = None, why: str = ""
-    ) -> None:
+    def __init__(self, shell: InteractiveShell, why: str = "") -> None:
         """`why` it asks here is said once, where somebody might look for a view: not in a terminal."""
         self._shell, self._turn = shell, threading.Lock()
-        self._why = (
-            f"tape step: {why}" if why and getattr(shell, "kernel", None) is not None else ""
-        )
-        self._read_command = read_line or _make_asker(shell)
+        if why and getattr(shell, "kernel", None) is not None:
+            self._why = f"tape step: {why}"
+        else:
+            self._why = ""
+        self._read_command = _make_asker(shell)
         self._stepper: Stepper | None = None
 
     def attach(self, stepper: Stepper) -> None:
@@ -244,7 +243,10 @@ def _format_frame(frame: Mapping[str, Any]) -> list[str]:
         if abs(n - here) <= 1
     ]
     name = f", {frame['function']}" if frame["function"] else ""
-    left_out = [f"  ... {frame['left_out']} frames of libraries"] if frame["left_out"] else []
+    if frame["left_out"]:
+        left_out = [f"  ... {frame['left_out']} frames of libraries"]
+    else:
+        left_out = []
     return [*left_out, f"  [{frame['index']}] {frame['file']}:{frame['line']}{name}", *source_lines]
 
 
@@ -272,7 +274,9 @@ def _make_asker(shell: InteractiveShell) -> Callable[[str], str]:
     def ask_person(prompt: str) -> str:
         token = ORIGIN.set(Origin(None))  # what we ask is no call of the cell's
         try:
-            return str(kernel.raw_input(prompt)) if kernel is not None else input(prompt)
+            if kernel is not None:
+                return str(kernel.raw_input(prompt))
+            return input(prompt)
         finally:
             ORIGIN.reset(token)
 

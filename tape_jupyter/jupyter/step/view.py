@@ -145,7 +145,10 @@ def _build_reply_section(
     if isinstance(reply, Value):
         content = reply.error if reply.error is not None else reply.value
         return _build_section(format_json(secrets.scrub_structure(content)[0]), is_json=True)
-    message = editing.reply_message(request, reply) if isinstance(request, Request) else None
+    if isinstance(request, Request):
+        message = editing.reply_message(request, reply)
+    else:
+        message = None
     if message is not None:
         return _build_section(format_json(secrets.scrub_structure(message)[0]), is_json=True)
     if reply.error is not None:
@@ -165,7 +168,9 @@ def editable_request(call: Request | FunctionCall) -> str:
         return format_json(_freeze_arguments(call))
     body = decode(call.body, call.header("content-encoding")) or b""
     value = json_value(body)
-    return format_json(value) if value is not None else body.decode("utf-8", "replace")
+    if value is not None:
+        return format_json(value)
+    return body.decode("utf-8", "replace")
 
 
 def changed_request(call: Request | FunctionCall, text: str) -> Request | FunctionCall:

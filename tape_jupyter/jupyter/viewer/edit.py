@@ -41,11 +41,9 @@ def handle_check(viewer: Viewer, message: Message) -> Message:
 @answers("override")
 def handle_override(viewer: Viewer, message: Message) -> Message:
     """Write an edit to a take, and show that take. Warnings need the person's tick (`accept`)."""
-    entry, edit, name = (
-        _find_entry(viewer, message),
-        message_edit(message),
-        text_field(message, "take"),
-    )
+    entry = _find_entry(viewer, message)
+    edit = message_edit(message)
+    name = text_field(message, "take")
     answer = edits.accept_edit(entry, edit, accept=message.get("accept") is True)
     book = viewer.book
     if book is None:

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 AT_MOST = 0.15
 """Seconds between two looks."""
 
+# a look may take a tenth of the time, and comes every two seconds in any case
 _SHARE, _AT_LEAST = (
     10,
     2.0,
-)  # a look may take a tenth of the time, and comes every two seconds in any case
+)
 MOST_GOING = 200
 """Calls that run now, shown at once."""
 
@@ -65,9 +66,8 @@ class LiveUpdates:
                 self._thread = threading.Thread(
                     target=self._run_updates, name="tape views", daemon=True
                 )
-                contextvars.Context().run(
-                    self._thread.start
-                )  # a thread of ours takes no number among the program's
+                # a thread of ours takes no number among the program's
+                contextvars.Context().run(self._thread.start)
 
     @property
     def views(self) -> tuple[Watching, ...]:
@@ -162,10 +162,8 @@ def _build_call_header(taking: Any) -> CallHeader | None:
         )
     else:
         kind, method, name = (MODEL if taking.kind == "model" else HTTP), call.method, call.url
-        facts, name = (
-            _read_request_facts(call, taking.matched_request.json),
-            taking.secrets.scrub_url(name),
-        )
+        facts = _read_request_facts(call, taking.matched_request.json)
+        name = taking.secrets.scrub_url(name)
     return CallHeader(
         None, taking.id, where.cell, kind, "", method, name, where.parent, where.span,
         taking.at.timestamp(), 0.0, "", facts, "", running=True,

@@ -16,9 +16,6 @@ from tape_jupyter.spans.rows import LIMIT, PATIENCE, Spans
 from tape_jupyter.spans.search import search_spans
 from tape_jupyter.spans.tree import Node
 
-SCRIPTS = ("editor", "cards")
-"""Parts of the view that are loaded when they are first needed; never in a saved notebook."""
-
 _FAR = 2**40
 _WHOLE = 10 * PATIENCE
 
@@ -38,7 +35,10 @@ def handle_spans(viewer: Viewer, message: Message) -> Message:
 def spans_of_calls(viewer: Viewer, message: Message) -> Message:
     """A page of the rows of some calls of one cell, named by their places (saved_output.Places)."""
     spans, start = viewer.fresh(), number(message, "from", 0)
-    calls = saved_output.calls_at(spans.book, message.get("calls")) if spans is not None else []
+    if spans is not None:
+        calls = saved_output.calls_at(spans.book, message.get("calls"))
+    else:
+        calls = []
     if spans is None or not calls:
         raise TapeUsageError("these calls are no longer in the cassette")
     mode = require_text(message, "mode") if "mode" in message else ""

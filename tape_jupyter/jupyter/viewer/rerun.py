@@ -78,11 +78,9 @@ def cancel(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
 @answers("resolve")
 def resolve(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
     """{divergence, choice, reply?}: what becomes of the call that the re-run waits at."""
-    divergence, choice, reply = (
-        message.get("divergence"),
-        message.get("choice"),
-        message.get("reply"),
-    )
+    divergence = message.get("divergence")
+    choice = message.get("choice")
+    reply = message.get("reply")
     if (
         not isinstance(divergence, str)
         or choice not in CHOICES

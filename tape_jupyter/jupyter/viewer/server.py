@@ -124,10 +124,8 @@ class Viewer:
         """
         send = send or self._send
         try:
-            about, name = (
-                text_field(message, "about", longest=_LONG),
-                text_field(message, "id", longest=_LONG),
-            )
+            about = text_field(message, "about", longest=_LONG)
+            name = text_field(message, "id", longest=_LONG)
         except Forged:
             self.dropped += 1
             return
@@ -171,9 +169,8 @@ class Viewer:
         if not self._follows:
             return self._path
         active = self.deck.active
-        if (
-            active is not None and active.path is not None
-        ):  # a take may not be there before something is changed
+        # a take may not be there before something is changed
+        if active is not None and active.path is not None:
             return active.cassette.played_path if active.cassette is not None else active.path
         if self._path is not None:
             return self._path

@@ -50,7 +50,10 @@ def handle_step(viewer: Viewer, message: dict[str, Any]) -> dict[str, Any]:
         raise Forged("revision")
     if not isinstance(message.get("options", {}), dict):
         raise Forged("options")
-    request = {**message, "edit": message_edit(message)} if message["do"] == "edit" else message
+    if message["do"] == "edit":
+        request = {**message, "edit": message_edit(message)}
+    else:
+        request = message
     command.steps_of(viewer.cells).require().apply_command(request)
     return {}
 

@@ -64,21 +64,23 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
             _merge_end(message, event.data)
         elif event.kind == "error":
             message["error"] = event.data.get("error")
-    first = message.get("content")
-    message["content"] = [block.value for block in _collect_blocks(events)] or (
-        first if isinstance(first, list) else []
-    )
+    blocks = [block.value for block in _collect_blocks(events)]
+    if blocks or not isinstance(message.get("content"), list):
+        message["content"] = blocks
     return message
 
 
 def _merge_end(message: dict[str, Any], data: Mapping[str, Any]) -> None:
+    """What a `message_delta` tells of the message. A null in it says nothing."""
     message.update(as_mapping(data.get("delta")))
-    handled_keys = {"type", "delta", "usage"}
-    message.update(
-        {key: value for key, value in data.items() if key not in handled_keys and value is not None}
-    )
-    used = {key: value for key, value in as_mapping(data.get("usage")).items() if value is not None}
+    beside = {key: value for key, value in data.items() if key not in ("type", "delta", "usage")}
+    message.update(_leave_nulls_out(beside))
+    used = _leave_nulls_out(as_mapping(data.get("usage")))
     message["usage"] = {**as_mapping(message.get("usage")), **used}
+
+
+def _leave_nulls_out(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _collect_blocks(events: Sequence[StreamEvent]) -> list[_StreamBlock]:
@@ -154,10 +156,10 @@ def _find_end(events: Sequence[StreamEvent], seen: Sequence[_StreamBlock]) -> in
     """Where blocks that are added at the end go: before what follows the last one."""
     last = max((block.places[-1] for block in seen), default=-1)
     ends = ("message_delta", "message_stop", "error")
-    return next(
-        (place for place, event in enumerate(events) if place > last and event.kind in ends),
-        len(events),
-    )
+    for place, event in enumerate(events):
+        if place > last and event.kind in ends:
+            return place
+    return len(events)
 
 
 def _rewrite_block(
@@ -177,14 +179,24 @@ def _rewrite_block(
             block.start: _compose_block(new, number, style),
         }
     replacements = {place: [_move_event(events[place], number - was)] for place in block.places}
-    for key in _HELD.get(as_text(new.get("type")), ("input",) if new.get("type") in _TOOLS else ()):
+    for key in _list_text_keys(as_text(new.get("type"))):
         if not same_json(new.get(key), block.value.get(key)):
             _recut_text(events, block, key, new, replacements, style)
-    shell = {key: new.get(key) if key not in (*_SHELLS, "input", "citations") else old_value
-             for key, old_value in replacements[block.start][0].data["content_block"].items()}  # fmt: skip
     start, *more = replacements[block.start]
+    shell = dict(start.data["content_block"])
+    for key in shell:
+        # these are empty in a block's start, and come with its deltas
+        if key not in (*_SHELLS, "input", "citations"):
+            shell[key] = new.get(key)
     replacements[block.start] = [start.replace_data({**start.data, "content_block": shell}), *more]
     return replacements
+
+
+def _list_text_keys(kind: str) -> tuple[str, ...]:
+    """Where a block of this type has its long texts."""
+    if kind in _TOOLS:
+        return ("input",)
+    return _HELD.get(kind, ())
 
 
 def _may_keep_events(old: Block, new: Mapping[str, Any]) -> bool:
@@ -225,23 +237,29 @@ def _recut_text(
         first = as_text(events[block.start].data["content_block"].get(key))
     if first:
         places, parts = [block.start, *places], [first, *parts]
-    new_text = (
-        _format_arguments(new["input"], "".join(parts)) if key == "input" else as_text(new.get(key))
-    )
+    if key == "input":
+        new_text = _format_arguments(new["input"], "".join(parts))
+    else:
+        new_text = as_text(new.get(key))
     if not places:
-        where = block.places[-1] if key == "signature" and len(block.places) > 1 else block.start
-        delta_event = style.like(
-            _build_delta(replacements[block.start][0].data.get("index"), kind, name, new_text)
-        )
+        if key == "signature" and len(block.places) > 1:
+            where = block.places[-1]
+        else:
+            where = block.start
+        index = replacements[block.start][0].data.get("index")
+        delta_event = style.like(_build_delta(index, kind, name, new_text))
         if where != block.start:
             replacements[where] = [delta_event, *replacements[where]]
         else:
             replacements[where] = [*replacements[where], delta_event]
         return
-    cut: list[str | None] = (
-        [new_text or None] if key == "signature" else recut_parts(parts, new_text)
-    )
-    for place, part in zip(places, [*cut, *[None] * (len(places) - len(cut))], strict=True):
+    cut: list[str | None]
+    if key == "signature":  # one delta holds it whole
+        cut = [new_text or None, *[None] * (len(places) - 1)]
+    else:
+        cut = recut_parts(parts, new_text)
+        cut += [None] * (len(places) - len(cut))
+    for place, part in zip(places, cut, strict=True):
         _set_delta_field(replacements, place, name, part)
 
 
@@ -254,9 +272,8 @@ def _set_delta_field(
         replacements[place] = []
         return
     if event.data[inner].get(name) != (part or ""):
-        replacements[place] = [
-            event.replace_data({**event.data, inner: {**event.data[inner], name: part or ""}})
-        ]
+        changed = {**event.data[inner], name: part or ""}
+        replacements[place] = [event.replace_data({**event.data, inner: changed})]
 
 
 def _format_arguments(value: Any, recorded: str) -> str:
@@ -276,12 +293,9 @@ def _rewrite_ends(
     events: list[StreamEvent], old: Mapping[str, Any], new: Mapping[str, Any], style: StreamEvent
 ) -> list[StreamEvent]:
     """The events that tell what is not in a block, telling what the message says now."""
-    differs = {
-        key
-        for key in (*old, *new)
-        if key != "content" and not same_json(old.get(key), new.get(key))
-    }
-    differs |= {key for key in old.keys() ^ new.keys() if key != "content"}
+    differs = old.keys() ^ new.keys()
+    differs |= {key for key in old.keys() & new.keys() if not same_json(old[key], new[key])}
+    differs -= {"content"}
     if not differs:
         return events
     if "error" in differs and "error" not in new:
@@ -289,9 +303,8 @@ def _rewrite_ends(
     out = [_update_event(event, new, differs) for event in events]
     has_end = any(event.kind == "message_delta" for event in events)
     if differs & {"stop_reason", "stop_sequence"} and not has_end and new.get("stop_reason"):
-        out = [
-            event for event in out if event.kind != "message_stop"
-        ]  # the end of a stream that had none
+        # the end of a stream that had none
+        out = [event for event in out if event.kind != "message_stop"]
         out += [style.like(each) for each in _compose_end(new)]
     return out
 
@@ -310,10 +323,8 @@ def _update_event(event: StreamEvent, new: Mapping[str, Any], differs: set[str])
         data: dict[str, Any] = {**event.data, "delta": delta, **extra}
         if "usage" in differs:
             usage = as_mapping(new.get("usage"))
-            data["usage"] = {
-                key: usage.get(key, old_value)
-                for key, old_value in as_mapping(data.get("usage")).items()
-            }
+            told = as_mapping(data.get("usage"))
+            data["usage"] = {key: usage.get(key, old_value) for key, old_value in told.items()}
         return event.replace_data(data)
     if event.kind == "error" and "error" in differs:
         return event.replace_data({**event.data, "error": new.get("error")})
@@ -324,20 +335,17 @@ def _update_event(event: StreamEvent, new: Mapping[str, Any], differs: set[str])
 
 
 def compose(message: Mapping[str, Any], like: StreamEvent = STYLE) -> list[StreamEvent]:
-    return [
-        like.like(data) if isinstance(data, dict) else data
-        for data in _compose_events(message, like)
-    ]
+    return [like.like(data) for data in _compose_events(message)]
 
 
-def _compose_events(message: Mapping[str, Any], like: StreamEvent) -> Iterator[Any]:
+def _compose_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     later = {*_TAIL, *_BESIDE, "error"} - {"container"}
     shell = {key: value for key, value in message.items() if key not in later}
     if "id" in message or "role" in message:
         start = {**shell, "content": [], "stop_reason": None, "stop_sequence": None}
         yield {"type": "message_start", "message": start}
     for number, block in enumerate(maps(message.get("content"))):
-        yield from _compose_block(block, number, like)
+        yield from _compose_block_data(block, number)
     if message.get("error") is not None:
         yield {"type": "error", "error": message["error"]}
     elif message.get("stop_reason") is not None:
@@ -345,18 +353,11 @@ def _compose_events(message: Mapping[str, Any], like: StreamEvent) -> Iterator[A
 
 
 def _compose_end(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    delta = {
-        key: message.get(key)
-        for key in _TAIL
-        if key in message or key in ("stop_reason", "stop_sequence")
-    }
+    delta: dict[str, Any] = {"stop_reason": None, "stop_sequence": None}
+    delta |= {key: message[key] for key in _TAIL if key in message}
+    usage = dict(as_mapping(message.get("usage")))
     extra = {key: message[key] for key in _BESIDE if key in message}
-    yield {
-        "type": "message_delta",
-        "delta": delta,
-        "usage": dict(as_mapping(message.get("usage"))),
-        **extra,
-    }
+    yield {"type": "message_delta", "delta": delta, "usage": usage, **extra}
     yield {"type": "message_stop"}
 
 
@@ -366,21 +367,21 @@ def _compose_block(block: Mapping[str, Any], number: int, style: StreamEvent) ->
 
 def _compose_block_data(block: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
     kind = as_text(block.get("type"))
-    shell, deltas = dict(block), list[dict[str, Any]]()
+    shell = dict(block)
+    deltas: list[dict[str, Any]] = []
     for key in _HELD.get(kind, ()):
         if isinstance(block.get(key), str):
             shell[key] = ""
-            deltas += [_build_delta(number, *_LEAVES[key], block[key])] if block[key] else []
+            if block[key]:
+                deltas.append(_build_delta(number, *_LEAVES[key], block[key]))
     if kind == "text" and block.get("citations"):
         shell["citations"] = []
-        deltas += [
-            _build_delta(number, "citations_delta", "citation", each) for each in block["citations"]
-        ]
+        citations = block["citations"]
+        deltas += [_build_delta(number, "citations_delta", "citation", each) for each in citations]
     if kind in _TOOLS and block.get("input"):
         shell["input"] = {}
-        deltas.append(
-            _build_delta(number, *_LEAVES["input"], _format_arguments(block["input"], ""))
-        )
+        arguments = _format_arguments(block["input"], "")
+        deltas.append(_build_delta(number, *_LEAVES["input"], arguments))
     yield {"type": "content_block_start", "index": number, "content_block": shell}
     yield from deltas
     yield {"type": "content_block_stop", "index": number}

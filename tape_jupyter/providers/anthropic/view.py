@@ -74,10 +74,8 @@ def _read_usage(usage: Any) -> Usage | None:
     """Anthropic's `input_tokens` leaves out those read from and written to the cache."""
     if not isinstance(usage, Mapping):
         return None
-    cached, written = (
-        count(usage.get("cache_read_input_tokens")),
-        count(usage.get("cache_creation_input_tokens")),
-    )
+    cached = count(usage.get("cache_read_input_tokens"))
+    written = count(usage.get("cache_creation_input_tokens"))
     return Usage(
         count(usage.get("input_tokens")) + cached + written,
         count(usage.get("output_tokens")),

@@ -70,7 +70,9 @@ def _read_calls(calls: Any) -> Iterator[ToolCall]:
 def _read_usage(body: Any) -> Usage | None:
     """A prompt found whole in the cache has no prompt_eval_count."""
     counts = dig(body, "prompt_eval_count"), dig(body, "eval_count")
-    return None if counts == (None, None) else Usage(count(counts[0]), count(counts[1]))
+    if counts == (None, None):
+        return None
+    return Usage(count(counts[0]), count(counts[1]))
 
 
 def assemble(events: Iterable[Any]) -> dict[str, Any]:

@@ -69,11 +69,16 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
     for event in events:
         for key, value in as_mapping(event.data).items():
             if key not in CHUNK and (value or key not in message):
-                message[key] = _OBJECT.get(value, value) if isinstance(value, str) else value
+                if isinstance(value, str):
+                    message[key] = _OBJECT.get(value, value)
+                else:
+                    message[key] = value
             elif key in ("usage", "error") and value is not None:
                 message[key] = value
     choices = [choice.build_choice() for choice in choices_of(events)]
-    return {**message, "choices": choices} if choices or "error" not in message else message
+    if choices or "error" not in message:
+        return {**message, "choices": choices}
+    return message
 
 
 def choices_of(events: Sequence[StreamEvent]) -> list[StreamedChoice]:

@@ -111,10 +111,8 @@ def _is_hollow(data: Any) -> bool:
 
 def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[StreamEvent]:
     old, seen = read(events), choices_of(events)
-    sheet, style = (
-        _Sheet(events),
-        style_of([event for event in events if "choices" in as_mapping(event.data)], BARE_STYLE),
-    )
+    sheet = _Sheet(events)
+    style = style_of([event for event in events if "choices" in as_mapping(event.data)], BARE_STYLE)
     new = list(maps(message.get("choices")))
     matches = pair_parts(
         [{"index": choice.index} for choice in seen],
@@ -243,9 +241,8 @@ class _Rewritten:
         if leaf is None:
             self.sheet.insert_after(self._find_start(), self._build_own_chunk({key: text}))
         elif text and all("error" in self.sheet.events[place].data for place, _ in leaf.at):
-            self.sheet.insert_after(
-                leaf.at[0][0] - 1, self._build_own_chunk({key: text})
-            )  # nobody reads what an error event says
+            # nobody reads what an error event says
+            self.sheet.insert_after(leaf.at[0][0] - 1, self._build_own_chunk({key: text}))
         elif text is None:
             for number, (place, path) in enumerate(leaf.at):
                 if number == 0 and key in self.message:

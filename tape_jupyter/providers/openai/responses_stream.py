@@ -63,13 +63,13 @@ def read(events: Sequence[StreamEvent]) -> dict[str, Any]:
         message.update(as_mapping(as_mapping(event.data).get("response")))
         ended = ended or event.kind in _LAST
         if event.kind == "error":
-            error = event.data.get("error")
-            message["error"] = error or {
-                key: event.data.get(key) for key in ("code", "message", "param")
-            }
+            # the fields of an error stand in the event itself, or in one of its own
+            flat = {key: event.data.get(key) for key in ("code", "message", "param")}
+            message["error"] = event.data.get("error") or flat
     if not ended or not message.get("output"):
         items = _collect_items(events)
-        message["output"] = [items[index] for index in sorted(items)] or message.get("output") or []
+        in_order = [items[index] for index in sorted(items)]
+        message["output"] = in_order or message.get("output") or []
     return copy.deepcopy(message)
 
 
@@ -91,13 +91,16 @@ def _grow_item(item: dict[str, Any], event: StreamEvent) -> None:
     about, _, verb = event.kind.rpartition(".")
     if about in _PARTS and verb == "added":
         name, number = _PARTS[about]
-        place, listed = event.data.get(number, 0), item.setdefault(name, [])
+        place = event.data.get(number, 0)
+        listed = item.setdefault(name, [])
         if isinstance(place, int) and isinstance(listed, list) and place == len(listed):
             listed.append(copy.deepcopy(event.data.get("part")))
     elif (leaf := _find_leaf(event)) and verb == "delta":
-        where, key = _find_entry(item, leaf, event.data), _LEAVES[leaf][1]
-        if where is not None:
-            where[key] = join_halves(as_text(where.get(key)) + as_text(event.data.get("delta")))
+        key = _LEAVES[leaf][1]
+        entry = _find_entry(item, leaf, event.data)
+        if entry is not None:
+            text = as_text(entry.get(key)) + as_text(event.data.get("delta"))
+            entry[key] = join_halves(text)
 
 
 def _find_leaf(event: StreamEvent) -> str:
@@ -111,9 +114,12 @@ def _find_entry(item: Any, leaf: str, data: Mapping[str, Any]) -> dict[str, Any]
     if not name:
         return item if isinstance(item, dict) else None
     listed, place = as_mapping(item).get(name), data.get(number, 0)
-    if not isinstance(listed, list) or not isinstance(place, int) or not 0 <= place < len(listed):
+    if not isinstance(listed, list) or not isinstance(place, int):
         return None
-    return listed[place] if isinstance(listed[place], dict) else None
+    if not 0 <= place < len(listed) or not isinstance(listed[place], dict):
+        return None
+    entry: dict[str, Any] = listed[place]
+    return entry
 
 
 # ---------------------------------------------------------------- message to stream, from what was recorded
@@ -123,28 +129,29 @@ def rewrite(events: Sequence[StreamEvent], message: Mapping[str, Any]) -> list[S
     old, style = read(events), style_of(events)
     before, after = list(maps(old.get("output"))), list(maps(message.get("output")))
     matches = pair_parts(before, after)
+    # by the place of a recorded event, what stands there now
     replacements: dict[int, list[StreamEvent]] = {}
     owned = _group_places(events, len(before))
     for places in owned:
         replacements |= {place: [] for place in places}
+    # from the last item to the first: a new one goes before what follows it
     where = _find_end(events, owned)
     for number, (item, was) in reversed(list(enumerate(zip(after, matches, strict=True)))):
         if was is None:
             new_events = [style.like(data) for data in _compose_item(item, number)]
             replacements[where] = [*new_events, *replacements.get(where, events[where : where + 1])]
         elif owned[was]:
-            replacements |= _rewrite_item(
-                events, owned[was], before[was], item, (was, number), style
-            )
-            where = owned[was][0]
+            places, numbers = owned[was], (was, number)
+            replacements |= _rewrite_item(events, places, before[was], item, numbers, style)
+            where = places[0]
     if "error" in old and "error" not in message:
         replacements |= {place: [] for place, event in enumerate(events) if event.kind == "error"}
-    out = [new for place, event in enumerate(events) for new in replacements.get(place, [event])]
-    out = [
-        _update_response(event, old, message)
-        for event in (*out, *replacements.get(len(events), []))
-    ]
-    return _renumber_events(out, events)
+    out: list[StreamEvent] = []
+    for place, event in enumerate(events):
+        out += replacements.get(place, [event])
+    out += replacements.get(len(events), [])
+    updated = [_update_response(event, old, message) for event in out]
+    return _renumber_events(updated, events)
 
 
 def _group_places(events: Sequence[StreamEvent], count: int) -> list[list[int]]:
@@ -160,10 +167,10 @@ def _group_places(events: Sequence[StreamEvent], count: int) -> list[list[int]]:
 def _find_end(events: Sequence[StreamEvent], owned: Sequence[Sequence[int]]) -> int:
     last = max((places[-1] for places in owned if places), default=-1)
     ends = (*_LAST, "error")
-    return next(
-        (place for place, event in enumerate(events) if place > last and event.kind in ends),
-        len(events),
-    )
+    for place, event in enumerate(events):
+        if place > last and event.kind in ends:
+            return place
+    return len(events)
 
 
 def _rewrite_item(
@@ -178,13 +185,13 @@ def _rewrite_item(
     was, number = numbers
     if same_json(old, new):
         return {place: [_move_event(events[place], number - was)] for place in places}
+    replacements: dict[int, list[StreamEvent]] = {place: [] for place in places}
     if not _may_keep_events(old, new):
-        return {**{place: [] for place in places},
-                places[0]: [style.like(data) for data in _compose_item(new, number)]}  # fmt: skip
-    replacements = {
-        place: [_update_copy(_move_event(events[place], number - was), old, new)]
-        for place in places
-    }
+        replacements[places[0]] = [style.like(data) for data in _compose_item(new, number)]
+        return replacements
+    for place in places:
+        moved = _move_event(events[place], number - was)
+        replacements[place] = [_update_copy(moved, old, new)]
     for leaf, entry in _iterate_leaves(events, places):
         _recut_text(events, replacements, old, new, (leaf, entry))
     return replacements
@@ -207,11 +214,11 @@ def _may_keep_events(old: Any, new: Mapping[str, Any]) -> bool:
 def _may_keep_part(one: Any, two: Any) -> bool:
     if not isinstance(one, dict) or not isinstance(two, dict):
         return same_json(one, two)
-    rest = [
-        {k: v for k, v in part.items() if k not in ("text", "refusal", "logprobs")}
-        for part in (one, two)
-    ]
-    return same_json(*rest) and one.keys() == two.keys()
+    return one.keys() == two.keys() and same_json(_leave_texts_out(one), _leave_texts_out(two))
+
+
+def _leave_texts_out(part: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in part.items() if k not in ("text", "refusal", "logprobs")}
 
 
 def _move_event(event: StreamEvent, by: int) -> StreamEvent:
@@ -230,19 +237,19 @@ def _update_copy(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, A
     if event.kind == "response.output_item.done":
         data["item"] = _merge_changes(data.get("item"), old, new)
     elif event.kind == "response.output_item.added":
-        item = as_mapping(data.get("item"))
-        data["item"] = {key: new[key] if key in new and same_json(value, old.get(key)) and value else value
-                        for key, value in item.items()}  # fmt: skip
+        data["item"] = _follow_changes(as_mapping(data.get("item")), old, new)
     elif about in _PARTS and verb == "done":
         name, number = _PARTS[about]
-        one, two = (_find_entry_at(item, name, data.get(number, 0)) for item in (old, new))
+        one = _find_entry_at(old, name, data.get(number, 0))
+        two = _find_entry_at(new, name, data.get(number, 0))
         data["part"] = _merge_changes(data.get("part"), one, two)
     elif (leaf := _find_leaf(event)) and verb == "done":
-        where, key = _find_entry(new, leaf, data), _LEAVES[leaf][1]
-        if where is not None and key in data:
-            data |= {key: where.get(key)}
-            if isinstance(data.get("logprobs"), list) and "logprobs" in where:
-                data["logprobs"] = where["logprobs"]
+        key = _LEAVES[leaf][1]
+        entry = _find_entry(new, leaf, data)
+        if entry is not None and key in data:
+            data[key] = entry.get(key)
+            if isinstance(data.get("logprobs"), list) and "logprobs" in entry:
+                data["logprobs"] = entry["logprobs"]
         if "name" in data and "name" in new:
             data["name"] = new["name"]
     return event.replace_data(data)
@@ -250,23 +257,31 @@ def _update_copy(event: StreamEvent, old: Mapping[str, Any], new: Mapping[str, A
 
 def _find_entry_at(item: Mapping[str, Any], name: str, place: Any) -> Mapping[str, Any]:
     listed = item.get(name)
-    there = isinstance(listed, list) and isinstance(place, int) and 0 <= place < len(listed)
-    return as_mapping(listed[place]) if there and isinstance(listed, list) else {}
+    if not isinstance(listed, list) or not isinstance(place, int):
+        return {}
+    return as_mapping(listed[place]) if 0 <= place < len(listed) else {}
 
 
 def _merge_changes(copied: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> Any:
     """A copy with what changed changed in it: hosts leave this and that out of their copies."""
     if not isinstance(copied, dict) or same_json(copied, old):
         return dict(new)
-    changed = {
-        key: value
-        for key, value in new.items()
-        if not same_json(value, old.get(key)) or key not in old
-    }
-    return {
-        **{key: value for key, value in copied.items() if key in new or key not in old},
-        **changed,
-    }
+    kept = {key: value for key, value in copied.items() if key in new or key not in old}
+    same = {key for key in old.keys() & new.keys() if same_json(new[key], old[key])}
+    return kept | {key: value for key, value in new.items() if key not in same}
+
+
+def _follow_changes(
+    early: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A copy from before the end, in which what was known then follows; empty values, which were filled
+    later, stay.
+    """
+    followed = dict(early)
+    for key, value in early.items():
+        if value and key in new and same_json(value, old.get(key)):
+            followed[key] = new[key]
+    return followed
 
 
 def _iterate_leaves(
@@ -275,17 +290,15 @@ def _iterate_leaves(
     """The texts of an item: each with the places of its deltas."""
     places_by_leaf: dict[tuple[str, Any], list[int]] = {}
     for place in places:
-        leaf = _find_leaf(events[place])
-        if (
-            leaf
-            and events[place].kind.endswith(".delta")
-            and isinstance(events[place].data.get("delta"), str)
-        ):
+        event, leaf = events[place], _find_leaf(events[place])
+        if not leaf or not event.kind.endswith(".delta"):
+            continue
+        if isinstance(event.data.get("delta"), str):
             number = _LEAVES[leaf][2]
-            places_by_leaf.setdefault(
-                (leaf, events[place].data.get(number) if number else None), []
-            ).append(place)
-    yield from ((leaf, at) for (leaf, _), at in places_by_leaf.items())
+            entry = event.data.get(number) if number else None
+            places_by_leaf.setdefault((leaf, entry), []).append(place)
+    for (leaf, _), leaf_places in places_by_leaf.items():
+        yield leaf, leaf_places
 
 
 def _recut_text(
@@ -302,9 +315,8 @@ def _recut_text(
     if one is None or two is None or same_json(one.get(key), two.get(key)):
         return
     parts = [as_text(events[place].data["delta"]) for place in places]
-    for place, part, now in zip(
-        places, parts, recut_parts(parts, as_text(two.get(key))), strict=True
-    ):
+    cut = recut_parts(parts, as_text(two.get(key)))
+    for place, part, now in zip(places, parts, cut, strict=True):
         if now is None and part:
             replacements[place] = []
         elif now is not None and now != part:
@@ -321,19 +333,13 @@ def _update_response(
     if isinstance(response, dict) and event.kind in _LAST:
         return event.replace_data({**event.data, "response": _merge_changes(response, old, new)})
     if isinstance(response, dict) and event.kind in _FIRST:
-        kept = {key: new[key] if key in new and value and same_json(value, old.get(key)) else value
-                for key, value in response.items()}  # fmt: skip
+        kept = _follow_changes(response, old, new)
         return event.replace_data({**event.data, "response": kept})
-    if (
-        event.kind == "error"
-        and "error" in new
-        and not same_json(old.get("error"), new.get("error"))
-    ):
-        inner = isinstance(event.data.get("error"), dict)
-        return event.replace_data(
-            {**event.data, **({"error": new["error"]} if inner else as_mapping(new["error"]))}
-        )
-    return event
+    if event.kind != "error" or "error" not in new or same_json(old.get("error"), new["error"]):
+        return event
+    if isinstance(event.data.get("error"), dict):
+        return event.replace_data({**event.data, "error": new["error"]})
+    return event.replace_data({**event.data, **as_mapping(new["error"])})
 
 
 def _renumber_events(
@@ -344,9 +350,8 @@ def _renumber_events(
     out: list[StreamEvent] = []
     for event in events:
         if event.place is not None:
-            shift -= sum(
-                _read_number(removed) is not None for removed in recorded[reached : event.place]
-            )
+            removed = recorded[reached : event.place]
+            shift -= sum(_read_number(each) is not None for each in removed)
             reached = event.place + 1
         number = _read_number(event)
         if number is not None:
@@ -375,12 +380,11 @@ def compose(message: Mapping[str, Any], like: StreamEvent = STYLE) -> list[Strea
 
 def _compose_events(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     shell = {**message, "status": "in_progress", "output": [], "usage": None, "error": None}
-    yield from (
-        {"type": kind, "response": shell} for kind in ("response.created", "response.in_progress")
-    )
+    yield {"type": "response.created", "response": shell}
+    yield {"type": "response.in_progress", "response": shell}
     for number, item in enumerate(maps(message.get("output"))):
-        yield from ({key: value for key, value in data.items() if key != "sequence_number"}
-                    for data in _compose_item(item, number))  # fmt: skip
+        for data in _compose_item(item, number):
+            yield {key: value for key, value in data.items() if key != "sequence_number"}
     status = message.get("status")
     last = f"response.{status}" if f"response.{status}" in _LAST else ""
     if last:
@@ -393,23 +397,16 @@ def _compose_item(item: Mapping[str, Any], number: int) -> Iterator[dict[str, An
     """The events of one item. Their sequence numbers are counted afterwards."""
     common = {"output_index": number, "sequence_number": 0}
     named = {"item_id": item["id"], **common} if "id" in item else common
-    lists: dict[str, Any] = {
-        name: [] for name in ("content", "summary") if isinstance(item.get(name), list)
-    }
-    key = next(
-        (
-            leaf[1]
-            for leaf in _LEAVES.values()
-            if not leaf[0] and isinstance(item.get(leaf[1]), str)
-        ),
-        "",
-    )
-    shell = {
-        **item,
-        **lists,
-        **({key: ""} if key else {}),
-        **({"status": "in_progress"} if "status" in item else {}),
-    }
+    lists: dict[str, Any] = {}
+    for name in ("content", "summary"):
+        if isinstance(item.get(name), list):
+            lists[name] = []
+    key = _find_own_key(item)
+    shell: dict[str, Any] = {**item, **lists}
+    if key:
+        shell[key] = ""
+    if "status" in item:
+        shell["status"] = "in_progress"
     yield {"type": "response.output_item.added", "item": shell, **common}
     for name in lists:
         for place, part in enumerate(maps(item[name])):
@@ -419,6 +416,14 @@ def _compose_item(item: Mapping[str, Any], number: int) -> Iterator[dict[str, An
         yield {"type": f"response.{leaf}.delta", "delta": item[key], **named}
         yield {"type": f"response.{leaf}.done", key: item[key], **named}
     yield {"type": "response.output_item.done", "item": dict(item), **common}
+
+
+def _find_own_key(item: Mapping[str, Any]) -> str:
+    """The key of the text that an item holds itself, not in a part of it; "" where it has none."""
+    for name, key, _ in _LEAVES.values():
+        if not name and isinstance(item.get(key), str):
+            return key
+    return ""
 
 
 def _find_own_leaf(item: Mapping[str, Any], key: str) -> str:
@@ -431,14 +436,17 @@ def _compose_part(
     name: str, part: Mapping[str, Any], common: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     kind = as_text(part.get("type"))
-    about = "response.content_part" if name == "content" else "response.reasoning_summary_part"
+    if name == "content":
+        about = "response.content_part"
+    else:
+        about = "response.reasoning_summary_part"
     leaf = "reasoning_summary_text" if kind == "summary_text" else kind
     _, key, _ = _LEAVES.get(leaf, ("", "text", ""))
-    shell = {
-        **part,
-        **({key: ""} if leaf in _LEAVES else {}),
-        **({"annotations": []} if "annotations" in part else {}),
-    }
+    shell: dict[str, Any] = dict(part)
+    if leaf in _LEAVES:
+        shell[key] = ""
+    if "annotations" in part:
+        shell["annotations"] = []
     yield {"type": f"{about}.added", "part": shell, **common}
     if leaf in _LEAVES:
         more: dict[str, Any] = {"logprobs": []} if leaf == "output_text" else {}

@@ -61,9 +61,10 @@ def _may_be_same(old: Any, new: Any, later: set[str]) -> bool:
 
 
 def _read_part_id(part: Any) -> str:
-    part_id = (
-        next((part[key] for key in IDS if part.get(key)), "") if isinstance(part, dict) else ""
-    )
+    if isinstance(part, dict):
+        part_id = next((part[key] for key in IDS if part.get(key)), "")
+    else:
+        part_id = ""
     return part_id if isinstance(part_id, str) else ""
 
 
@@ -79,15 +80,17 @@ def recut_parts(parts: Sequence[str], text: str) -> list[str | None]:
     proportion.
     """
     first, last = _find_common_parts(parts, text)
-    if (
-        first == last and parts
-    ):  # something was put in between two parts: one that says something carries it
+    # something was put in between two parts: one that says something carries it
+    if first == last and parts:
         near = [*range(first - 1, -1, -1), *range(first, len(parts))]
         first = next((place for place in near if parts[place]), 0)
         last = first + 1
     inner = text[sum(map(len, parts[:first])) : len(text) - sum(map(len, parts[last:]))]
     sizes = [max(len(part), 1) for part in parts[first:last]]
-    middle = _cut_text(inner, sizes) if inner or len(sizes) == len(parts) else [None] * len(sizes)
+    if inner or len(sizes) == len(parts):
+        middle = _cut_text(inner, sizes)
+    else:
+        middle = [None] * len(sizes)
     return [*parts[:first], *middle, *parts[last:]]
 
 

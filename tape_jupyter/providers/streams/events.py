@@ -49,16 +49,18 @@ class StreamEvent:
         encoded = spell(data, find_dialect(bare, self.data) or _guess_dialect(bare))
         encoded = encoded[:-1] + b" " * (len(text) - len(bare)) + encoded[-1:]
         start, end = match.span(1)
-        rest = _DATA.sub(
-            b"", self.raw[match.end() :]
-        )  # data that stood on several lines now stands on one
+        # data that stood on several lines now stands on one
+        rest = _DATA.sub(b"", self.raw[match.end() :])
         return replace(
             self, raw=self.raw[:start] + encoded + self.raw[end : match.end()] + rest, data=data
         )
 
     def like(self, data: Any) -> StreamEvent:
         """A new event in this one's style."""
-        name = data.get("type") if isinstance(data, dict) and b"event:" in self.raw[:8] else None
+        if isinstance(data, dict) and b"event:" in self.raw[:8]:
+            name = data.get("type")
+        else:
+            name = None
         end = b"\r\n" if b"\r\n" in self.raw else b"\n"
         colon = b": " if b"data: " in self.raw or b"data:" not in self.raw else b":"
         lines = [b"event" + colon + name.encode()] if isinstance(name, str) else []

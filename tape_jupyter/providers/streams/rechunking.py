@@ -72,9 +72,8 @@ class _Moves:
             if event.place is not None:
                 at[event.place] = (start, end)
         self._new: list[tuple[int, int]] = []
-        for place in range(
-            len(old)
-        ):  # an event that is gone, or was made anew, lies where the one before it ended
+        # an event that is gone, or was made anew, lies where the one before it ended
+        for place in range(len(old)):
             behind = self._new[-1][1] if self._new else 0
             self._new.append(at.get(place, (behind, behind)))
         self._last = end
@@ -87,8 +86,6 @@ class _Moves:
             return self._last
         start, stop = self._new[place]
         before, after = self._old[place], self._old[place + 1]
-        if offset == after or stop - start == after - before:
-            return start + (offset - before) if offset != after else stop
         return start + (offset - before) * (stop - start) // (after - before)
 
 

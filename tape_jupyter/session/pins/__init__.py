@@ -50,9 +50,8 @@ def put_on_pins(cell: TapedCell) -> Undo:
         return do_nothing
     run = recorded_run(cell)
     off = cell.request.options.get("no_pin", ())
-    undo = [
-        _put_on_pin("clock", clock.pin, cell, run)
-    ]  # it looks at `no_pin` itself: paces need it too
+    # it looks at `no_pin` itself: paces need it too
+    undo = [_put_on_pin("clock", clock.pin, cell, run)]
     if run is None and cell.replaying:
         undo.append(lambda: _note_no_recording(cell))
     else:
@@ -87,9 +86,9 @@ def recorded_run(cell: TapedCell) -> Mapping[str, Any] | None:
         for run in current
         if cell.request.count is not None and run.get("count") == cell.request.count
     ]
-    return (
-        same[-1] if same and (cell.request.explicit or not _is_anothers(cell, same[-1])) else None
-    )
+    if same and (cell.request.explicit or not _is_anothers(cell, same[-1])):
+        return same[-1]
+    return None
 
 
 def _is_anothers(cell: TapedCell, run: Mapping[str, Any]) -> bool:

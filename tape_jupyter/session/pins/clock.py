@@ -99,7 +99,9 @@ def _build_clock_base(run: Mapping[str, Any] | None) -> ClockBase:
     if recorded is not None:
         return ClockBase(int(recorded["wall"]), int(recorded["monotonic"]), int(recorded["perf"]))
     utc = run.get("kit", {}).get("clock", {}).get("utc") or run.get("at")
-    return now if utc is None else ClockBase(_to_nanoseconds(str(utc)), now.monotonic, now.perf)
+    if utc is None:
+        return now
+    return ClockBase(_to_nanoseconds(str(utc)), now.monotonic, now.perf)
 
 
 def _to_nanoseconds(utc: str) -> int:
@@ -113,7 +115,9 @@ def _read_sequence(cell: TapedCell, run: Mapping[str, Any] | None) -> RecordedOr
         ended = cell.cassette.ended.get(str(run["run"]), {})
     else:
         ended = {}
-    return RecordedOrder(ended["order"], ended.get("timers")) if "order" in ended else None
+    if "order" in ended:
+        return RecordedOrder(ended["order"], ended.get("timers"))
+    return None
 
 
 def _report_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
@@ -154,18 +158,25 @@ def _describe_place(name: str, strands: Mapping[str, str]) -> str:
     strand = _parse_strand(name, strands) or "the cell"
     if name.startswith(">"):
         return f"the beginning of {strand}"
-    return f"a timer or sleep of {strand}" if name.startswith("@") else f"call {name} of {strand}"
+    if name.startswith("@"):
+        return f"a timer or sleep of {strand}"
+    return f"call {name} of {strand}"
 
 
 def _parse_strand(name: str, strands: Mapping[str, str]) -> str:
     """The strand of a call, a timer or a beginning of the order."""
     if name.startswith(">"):
         return name[1:]
-    return name[1:].rpartition("#")[0] if name.startswith("@") else strands.get(name, "")
+    if name.startswith("@"):
+        return name[1:].rpartition("#")[0]
+    return strands.get(name, "")
 
 
 def _load_readings(cell: TapedCell, run: Mapping[str, Any]) -> Readings:
-    ended = cell.cassette.ended.get(str(run["run"]), {}) if cell.cassette is not None else {}
+    if cell.cassette is not None:
+        ended = cell.cassette.ended.get(str(run["run"]), {})
+    else:
+        ended = {}
     return Readings(ended.get("clock", {}))
 
 

@@ -19,11 +19,10 @@ def pin(cell: TapedCell, recorded: Mapping[str, Any] | None) -> Callable[[], Non
     if not isinstance(zone, str) or zone == here:
         return do_nothing
     if not timezone.HELD or not timezone.is_known_zone(zone):
-        why = (
-            "this system knows no such zone"
-            if timezone.HELD
-            else "this system cannot change a program's zone"
-        )
+        if timezone.HELD:
+            why = "this system knows no such zone"
+        else:
+            why = "this system cannot change a program's zone"
         cell.warn(
             f"timezone {zone} of the recording is not used ({why}): local times differ", cold=True
         )

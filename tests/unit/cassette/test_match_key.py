@@ -317,6 +317,13 @@ def test_a_diff_names_each_field_and_cuts_around_the_difference():
     assert field_diff(recorded, recorded) == []
 
 
+def test_a_diff_of_a_text_that_only_goes_on_shows_its_end():
+    text = "the same beginning " * 50
+    lines = field_diff({"q": text}, {"q": text + "and one word more"})
+    assert "and one word more" in lines[2] and "and one word more" not in lines[1]
+    assert all(len(line) < 150 for line in lines)
+
+
 def test_a_key_of_a_long_conversation_costs_a_few_times_its_json():
     body = {"messages": [{"role": "user", "content": "word " * 200} for _ in range(1000)]}
     call, secrets = asked(body), Secrets()

@@ -9,10 +9,28 @@ import pytest
 from tape_jupyter.encoding.values.registry import freeze
 from tape_jupyter.encoding.values.mutations import (
     FrozenValue,
-    changed_arguments,
     frozen_or_type,
+    is_changeable,
     redo_changes,
 )
+
+
+def changed_arguments(before, arguments):
+    """As recordings tell it: the changed arguments, frozen, and the names of what cannot be changed again.
+
+    `before` are the same arguments, frozen before the call.
+    """
+    effects, lost = {}, []
+    for name, value in arguments.items():
+        if "<opaque>" in str(before[name]):
+            continue
+        after = frozen_or_type(value)
+        if after != before[name]:
+            if is_changeable(value) and "<opaque>" not in str(after):
+                effects[name] = after
+            else:
+                lost.append(name)
+    return effects, lost
 
 
 def repeated(arguments, change):

@@ -183,6 +183,28 @@ def test_what_cannot_be_a_message_is_refused_and_nothing_is_written(path, number
     assert not (path.parent / "takes").exists()
 
 
+def test_a_call_that_two_cells_hold_is_asked_for_with_its_run(tmp_path):
+    path = tmp_path / "two.tapes" / "main.tape.yaml"
+    runs = [Recorder(path).run(source, (asked(QUESTION), STREAMED)) for source in ("aaaa", "bbbb")]
+    entry = call(path, 0)
+    with pytest.raises(TapeUsageError) as refused:
+        tape.open(path).override(entry.id, text="Yes.")
+    assert str(refused.value).endswith(f"say which: {runs[0]}/{entry.id}, {runs[1]}/{entry.id}")
+    tape.open(path).override(f"{runs[1]}/{entry.id}", text="Yes.", take="mine")
+    assert (
+        b"Yes." in answered(path, "mine", 1).body and b"Yes." not in answered(path, "mine", 0).body
+    )
+
+
+def test_a_part_that_gets_a_field_more_is_streamed_anew_with_it(path):
+    citation = {"type": "char_location", "cited_text": "order 7", "document_index": 0}
+    content = [dict(each) for each in MESSAGE["content"]]
+    content[1]["citations"] = [citation]
+    tape.open(path).override(call(path, 0), message={"content": content}, take="mine")
+    seen = message(answered(path, "mine", 0))
+    assert "order 7" in str(seen) and "Let me see." in str(seen)
+
+
 def test_a_call_that_another_kernel_recorded_again_is_refused_naming_the_newer_run(path):
     entry = call(path, 3)
     newer = Recorder(path, "s9").run("aaaa", (asked(QUESTION), STREAMED))
