@@ -116,6 +116,7 @@ _IN_NESTED_JSON = re.compile(
 )
 _IN_FORM = re.compile(rf"(?P<head>(?:^|[?&\s])(?P<name>{_FIELD})=)(?P<value>[^&\s\"'<>\\]+)")
 _IN_XML = re.compile(rf"(?P<head><(?P<name>{_FIELD})>)(?P<value>[^<]+)(?=</)")
+_FIELDS = (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML)
 
 # Query keys, likewise. Compared without case, `-` and `_`.
 _QUERY = frozenset(
@@ -502,10 +503,11 @@ class Secrets:
         if field_places is None and _may_have_masked_field(data):
             field_places = _find_field_places(text)
         if field_places:
-            for fields in (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML):
+            starts = _find_field_starts(text, field_places)
+            for fields in _FIELDS:
                 named = (
                     each
-                    for each in _find_fields(fields, text, field_places)
+                    for each in _find_fields(fields, text, starts)
                     if _is_masked_field(each["name"], unquote(each["value"]))
                 )
                 yield from ((*each.span("value"), each["name"], True) for each in named)
@@ -542,8 +544,7 @@ class Secrets:
         for pattern, name in self._patterns:
             clean = pattern.sub(marker(name), clean)
         if _may_have_masked_field(data):
-            for fields in (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML):
-                clean = _mask_fields(fields, clean)
+            clean = _mask_fields(clean)
         return clean, clean != text
 
     def scrub_structure(self, value: Any) -> tuple[Any, bool]:
@@ -689,15 +690,19 @@ def find_field_name(text: str, start: int, end: int) -> int | None:
     return start + places[-1] if places else None
 
 
+def _find_field_starts(text: str, places: Iterable[int]) -> list[range]:
+    """Where a field may begin, for each place of a name: what leads up to the name."""
+    before = (_find_before_name(text, at) for at in places)
+    return [range(each.start(), max(each.end(), 1)) for each in before if each is not None]
+
+
 def _find_fields(
-    fields: re.Pattern[str], text: str, places: Iterable[int] | None = None
+    fields: re.Pattern[str], text: str, starts: Iterable[range]
 ) -> Iterator[re.Match[str]]:
-    """What `fields.finditer` finds, tried only where a name stands that it may find."""
+    """What `fields.finditer` finds, tried only where a field may begin."""
     end = 0
-    for at in _find_field_places(text) if places is None else places:
-        before = _find_before_name(text, at)
-        starts = () if before is None else range(before.start(), max(before.end(), 1))
-        for start in starts:
+    for near in starts:
+        for start in near:
             match = fields.match(text, start) if start >= end else None
             if match is not None:
                 end = match.end()
@@ -768,12 +773,18 @@ def _mask_field(match: re.Match[str]) -> str:
     return match[0]
 
 
-def _mask_fields(fields: re.Pattern[str], text: str) -> str:
-    out, last = [], 0
-    for match in _find_fields(fields, text):
-        out += [text[last : match.start()], _mask_field(match)]
-        last = match.end()
-    return "".join([*out, text[last:]])
+def _mask_fields(text: str) -> str:
+    """The text with a marker for each value of a field that its name makes a secret."""
+    starts = _find_field_starts(text, _find_field_places(text))
+    for fields in _FIELDS:
+        out, last = [], 0
+        for match in _find_fields(fields, text, starts):
+            out += [text[last : match.start()], _mask_field(match)]
+            last = match.end()
+        if last:
+            text = "".join([*out, text[last:]])
+            starts = _find_field_starts(text, _find_field_places(text))
+    return text
 
 
 def _is_secret_query(key: str, value: str) -> bool:

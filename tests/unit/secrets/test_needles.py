@@ -56,14 +56,10 @@ def test_fields_are_found_as_by_searching_all_of_the_text(seed):
         forms = (f"{quote}{name}{quote}: {quote}{value}{quote}", f"{name}={value}", f"&{name}={value}",
                  f"<{name}>{value}</{name}>", f'"{name}":"say {name}=1"')  # fmt: skip
         text += rng.choice(forms) + rng.choice(["", " ", "\n", ",", "}"])
-    for fields in (
-        registry._IN_JSON,
-        registry._IN_NESTED_JSON,
-        registry._IN_FORM,
-        registry._IN_XML,
-    ):
+    starts = registry._find_field_starts(text, registry._find_field_places(text))
+    for fields in registry._FIELDS:
         wanted = [match.span() for match in fields.finditer(text)]
-        assert [match.span() for match in registry._find_fields(fields, text)] == wanted
+        assert [match.span() for match in registry._find_fields(fields, text, starts)] == wanted
 
 
 @pytest.mark.parametrize("size", [0, 79, 80, 81, 500])
