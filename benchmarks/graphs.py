@@ -23,7 +23,7 @@ from harness import report, say, workplace
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.provider import Provider, Scripted, Seen  # noqa: E402
+from tests.harness.provider import Provider, Scripted, Seen  # noqa: E402
 
 APART, BAR, ROUNDS, RUNS = 0.04, 1.10, 3, 8
 

@@ -16,9 +16,9 @@ from harness import report, say
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.langgraph_notebooks import NOTEBOOKS, R  # noqa: E402
-from tests.langgraph_overrides import Model, environment  # noqa: E402
-from tests.notebook import Kernel, notebook  # noqa: E402
+from tests.trials.langgraph_notebooks import NOTEBOOKS, R  # noqa: E402
+from tests.trials.langgraph_overrides import Model, environment  # noqa: E402
+from tests.harness.notebook import Kernel, notebook  # noqa: E402
 
 BAR = 1.10
 

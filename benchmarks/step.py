@@ -15,10 +15,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from harness import report
-from tests import old_kernel
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
-from tests.stepped import ASK, LOAD, Stepper
+from tests.harness import old_kernel
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
+from tests.harness.stepped import ASK, LOAD, Stepper
 
 CALLS = 50
 SHOWN = 7

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.provider import Provider
+from tests.harness.provider import Provider
 
 sys.dont_write_bytecode = (
     False  # pytest rewrites the package's modules, as a plugin's: once, not in each process

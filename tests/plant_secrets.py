@@ -6,7 +6,7 @@ One JSON line a batch, a sum as the last; exit 0 when nothing leaked. 25 kinds x
 bodies, URLs, streamed text cut across deltas, notebook source, outputs, data files, lock, environment, git remote) make
 2,000 plants, 100 a session. Each session's calls are really recorded, in this process, from a provider on loopback.
 It is exported as it is, which must be refused, with every plant found; then masked, packed and searched. That the search
-(tests/plants.py, which shares no code with ours) sees what it should is shown on the files that were refused: `seen`.
+(tests/harness/plants.py, which shares no code with ours) sees what it should is shown on the files that were refused: `seen`.
 
 These sessions go the way of `tape export` from the search for secrets on; no kernel runs them (that would be a
 notebook of a hundred unrelated lines). `--whole` sessions are notebooks that a kernel recorded, and go through the
@@ -34,8 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # not the folder of this file
 
-from tests.plants import ENCODINGS, KINDS, Plant, Search, made, opened
-from tests.provider import Provider, Scripted
+from tests.harness.plants import ENCODINGS, KINDS, Plant, Search, made, opened
+from tests.harness.provider import Provider, Scripted
 
 PLACES = (
     "header",

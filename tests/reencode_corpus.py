@@ -8,7 +8,7 @@ from the message alone, `recorded` that of the recorded body; `same_bytes` wheth
 `body` (base64) with its first text replaced by TOKEN, `path` where that text stands (null: the reply has none, and
 `body` is unedited).
 
-A digest is that of the SDK object's `to_dict()` as canonical JSON (tests/sdk_views.py). Replies that are no message
+A digest is that of the SDK object's `to_dict()` as canonical JSON (tests/harness/sdk_views.py). Replies that are no message
 (errors, counts of tokens) have `message: false`, and their bytes as they are. With --prove each edit that people make
 is made, and the last line tells how many of them the SDK sees, and sees nothing else changed.
 """
@@ -37,7 +37,8 @@ from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.providers import editing
 from tape_jupyter.providers.streams.events import join_events, parse_events
-from tests import reencode_edits, sdk_views
+from tests import reencode_edits
+from tests.harness import sdk_views
 from tests.corpus_clients import Record, reply_body, request_body
 
 PATHS = {

@@ -13,7 +13,7 @@ from typing import Any
 
 from tape_jupyter.providers import editing
 from tape_jupyter.providers.streams.events import join_events, parse_events
-from tests import sdk_views
+from tests.harness import sdk_views
 
 SAID = 'Größe "42"\n\x0b\x1c\u2028 🦊 </script>'
 

@@ -138,7 +138,7 @@ def environment(mode: str, home: Path) -> dict[str, str]:
 
 def both_ways(parts: list[Part], corpus: Path, folder: Path, jobs: int, full: bool) -> None:
     """Record everything, stop the server, replay everything."""
-    from tests.provider import Provider
+    from tests.harness.provider import Provider
 
     by_id = {record["id"]: record for record in read(corpus)}
     with Provider(corpus=by_id) as provider:

@@ -8,7 +8,7 @@ digest_recorded, digest_replayed, same}], connections, sha256, error}; a summary
 notebooks came out equal. The bundles stay in DIR/bundles, the recorded copies of FOLDER in DIR/sessions, reports in
 DIR/reports.
 
-A notebook is recorded as `tape record NB` does it, in a fresh kernel, on the internet of tests/away.py: whatever host it
+A notebook is recorded as `tape record NB` does it, in a fresh kernel, on the internet of tests/harness/away.py: whatever host it
 asks, the provider answers. Keys that it names are there, and made up. It is exported (with its proof), verified, and
 replayed by `tape replay` in a new process without key, home or network, under strace where there is one: `connections`
 are those to other ports than the kernel's own (null: nothing counted them). `--replays 3` replays the notebook itself so
@@ -39,9 +39,9 @@ from tape_jupyter.headless import run as headless_run
 from tape_jupyter.bundle.proof import expected
 from tape_jupyter.bundle import opened, verify
 from tape_jupyter.comparison.outputs import places
-from tests import away
-from tests.notebook import clean_env
-from tests.race_rounds import busy
+from tests.harness import away
+from tests.harness.notebook import clean_env
+from tests.trials.race_rounds import busy
 
 CONNECT = re.compile(
     r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)"

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 
 @pytest.mark.timeout(600)

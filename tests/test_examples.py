@@ -22,7 +22,7 @@ from tape_jupyter.comparison import outputs
 from tape_jupyter.bundle.staging import ELSEWHERE
 from tape_jupyter.demo import local_model, texts
 from tape_jupyter.isolation.namespaces import can_cut, without_network
-from tests.notebook import ROOT, clean_env, notebook
+from tests.harness.notebook import ROOT, clean_env, notebook
 
 EXAMPLES = ROOT / "example_notebooks"
 NAME = "01_record_and_replay"

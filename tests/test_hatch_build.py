@@ -10,7 +10,7 @@ import pytest
 from trove_classifiers import classifiers
 
 import tape_jupyter
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 
 @pytest.fixture

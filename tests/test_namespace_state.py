@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests import namespace_state
-from tests.namespace_state import differences, names, root, told
+from tests.harness import namespace_state
+from tests.harness.namespace_state import differences, names, root, told
 
 
 def state(source, **names):
@@ -323,10 +323,10 @@ def test_a_difference_goes_by_the_name_of_every_variable_that_holds_the_object()
 
 
 def test_what_is_written_by_a_kernel_is_what_is_told(tmp_path):
-    from tests.notebook import Kernel
+    from tests.harness.notebook import Kernel
 
     file = tmp_path / "state.json"
-    look = f"__import__('tests.namespace_state', fromlist=['write']).write({str(file)!r}, get_ipython())"
+    look = f"__import__('tests.harness.namespace_state', fromlist=['write']).write({str(file)!r}, get_ipython())"
     with Kernel(tmp_path) as kernel:
         kernel.execute("todo = ['milk']\nalias = todo\nclass Cart:\n    items = []\ncart = Cart()")
         before = kernel.execute("sorted(globals())").result

@@ -3,7 +3,7 @@
 import os
 
 from tests.plant_secrets import BATCH, PLACES, plants, run
-from tests.plants import ENCODINGS, KINDS
+from tests.harness.plants import ENCODINGS, KINDS
 
 COUNT = 2000 if os.environ.get("TAPE_NIGHTLY") else 40
 

@@ -9,7 +9,7 @@ import tape_jupyter
 from tape_jupyter import cli
 from tape_jupyter.jupyter.line_commands import ASKS
 from tape_jupyter.session.options import CELL_MODES, SESSION_MODES, USAGE
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.scripted_model import ScriptedModel, call
+from tests.harness.scripted_model import ScriptedModel, call
 
 SCRIPT = [["Let me see.", call("look", at="roof"), call("look", at="door")], "All is well."]
 ASKED = [("look", {"at": "roof"}), ("look", {"at": "door"})]

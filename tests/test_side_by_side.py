@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 FILES = {
     "test_first": "import decimal, sys\nsys.first = True\ndef test_it(): assert not hasattr(sys, 'second')",

@@ -25,7 +25,7 @@ from typing import Any
 import nbformat
 from playwright.sync_api import Locator, Page, expect
 
-from tests.notebook import ROOT, clean_env
+from tests.harness.notebook import ROOT, clean_env
 
 START_SECONDS = 90
 STOP_SECONDS = 15

@@ -9,9 +9,9 @@ from playwright.sync_api import expect
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import RAN, Notebook, write
 from tests.browser.viewing import SETUP, output_of, sidebar_of
-from tests.notebook import ROOT
-from tests.provider import Provider, Scripted
-from tests.tapes import ASK
+from tests.harness.notebook import ROOT
+from tests.harness.provider import Provider, Scripted
+from tests.harness.tapes import ASK
 
 pytestmark = pytest.mark.night  # twenty looks of axe-core at all of JupyterLab take a minute
 AXE = ROOT / "js" / "node_modules" / "axe-core" / "axe.min.js"

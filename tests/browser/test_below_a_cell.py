@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from tests.browser.jupyter import RAN, Notebook, write
 from tests.browser.viewing import SETUP, output_of, record, sidebar_of
-from tests.provider import Provider, Scripted
+from tests.harness.provider import Provider, Scripted
 
 REPLY = b'{"id":"m","type":"message","role":"assistant","model":"claude-sonnet-5","content":[{"type":"text","text":"negative"}],"usage":{"input_tokens":5,"output_tokens":2}}'
 ASKS = """%%tape record

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tape_jupyter.bundle import open as bundle_open
 from tests.browser.payloads import HOSTILE, Watch
 from tests.browser.test_hostile_doors import DENSE, PARTS, record, visit
-from tests.bundles import CONTENT, made, notebook, written
+from tests.harness.bundles import CONTENT, made, notebook, written
 
 EVIL_PAGE = b"<script>globalThis.pwned=1</script><img src=https://evil.example/x>"
 

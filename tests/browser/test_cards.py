@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import missing
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 CARDS = [
     "edit",

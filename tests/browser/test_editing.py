@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import fresh_page
 from tests.browser.viewing import edit, record, sidebar_of, widget_of
-from tests.provider import Provider
+from tests.harness.provider import Provider
 
 
 @pytest.fixture(scope="module", params=["lab", "notebook7"])

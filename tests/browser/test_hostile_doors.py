@@ -14,8 +14,8 @@ from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import PANEL, Notebook, write
 from tests.browser.payloads import HOSTILE, VISIT, Watch
 from tests.browser.viewing import output_of, sidebar_of
-from tests.provider import Provider, Scripted
-from tests.spanned import Recording, fetched, tool
+from tests.harness.provider import Provider, Scripted
+from tests.harness.spanned import Recording, fetched, tool
 
 PARTS = 3
 SIZE = len(HOSTILE) // PARTS

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, write
 from tests.browser.viewing import CUT, edit, output_of, record, shown, sidebar_of
-from tests.provider import Provider, Scripted
+from tests.harness.provider import Provider, Scripted
 
 pytestmark = pytest.mark.spread(2)  # by day in one front end
 TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.hint"

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import READY
 from tests.browser.viewing import edit, output_of, record, shown, sidebar_of, widget_of
-from tests.provider import Provider
+from tests.harness.provider import Provider
 
 THEME = "theme => window.jupyterapp.commands.execute('apputils:change-theme', { theme })"
 

@@ -12,11 +12,11 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests import old_kernel
+from tests.harness import old_kernel
 from tests.browser.conftest import fresh_page
 from tests.browser.jupyter import Notebook, serve, write
 from tests.browser.viewing import SETUP, sidebar_of
-from tests.provider import Provider
+from tests.harness.provider import Provider
 
 pytestmark = pytest.mark.spread(3)  # by day in one front end
 THREE = """%%tape record

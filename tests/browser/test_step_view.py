@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import missing
 from tests.browser.viewing import CUT
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 STATES = ["stopped", "edited", "two", "record", "missed", "running", "rewinding"]
 JS = ROOT / "js"

@@ -20,8 +20,8 @@ from tests.browser.conftest import APPS, fresh_page
 from tests.browser.jupyter import Launch, Notebook, write
 from tests.browser.test_axe_doors import AXE, THEME, VIOLATIONS
 from tests.browser.viewing import shown, sidebar_of
-from tests.notebook import ROOT, clean_env
-from tests.scripted_model import ScriptedModel, call
+from tests.harness.notebook import ROOT, clean_env
+from tests.harness.scripted_model import ScriptedModel, call
 
 pytestmark = [
     pytest.mark.night,  # installs JupyterLab in an empty environment

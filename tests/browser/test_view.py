@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tape_jupyter.reports.page import fold_spans, packed_block, plain_block
 from tape_jupyter.spans.rows import MARKS
 from tests.browser.payloads import HOSTILE
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 STATIC = ROOT / "tape_jupyter" / "static"
 AXE = ROOT / "js" / "node_modules" / "axe-core" / "axe.min.js"

@@ -14,9 +14,9 @@ from playwright.sync_api import expect
 
 from tests.browser.jupyter import Notebook, write
 from tests.browser.viewing import shown, sidebar_of
-from tests.notebook import clean_env
-from tests.scripted_model import ScriptedModel
-from tests.wrong_order import CELLS, RIGHT, SCRIPT, SET_UP
+from tests.harness.notebook import clean_env
+from tests.harness.scripted_model import ScriptedModel
+from tests.harness.wrong_order import CELLS, RIGHT, SCRIPT, SET_UP
 
 
 def tape(folder, *words):

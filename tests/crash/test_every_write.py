@@ -1,4 +1,4 @@
-"""A disk that fails at any write of a command, for real: the system call itself fails (tests/faulty_disk.py).
+"""A disk that fails at any write of a command, for real: the system call itself fails (tests/harness/faulty_disk.py).
 
 The fault is named within a second, the program has its replies, what is on the disk is readable and a beginning of what was recorded,
 nothing half is left, and nobody takes it for a success: the exit code is 0 only where all is there. By itself the first
@@ -17,11 +17,11 @@ from collections import Counter
 import pytest
 
 import tape_jupyter as tape
-from tests.exported import recorded
-from tests.faulty_disk import CC, Fault, FaultyDisk
-from tests.notebook import clean_env
-from tests.provider import Provider, Scripted
-from tests.tapes import ASK
+from tests.harness.exported import recorded
+from tests.harness.faulty_disk import CC, Fault, FaultyDisk
+from tests.harness.notebook import clean_env
+from tests.harness.provider import Provider, Scripted
+from tests.harness.tapes import ASK
 
 pytestmark = pytest.mark.skipif(not CC, reason="needs Linux and a compiler of C")
 NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))

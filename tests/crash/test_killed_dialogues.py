@@ -11,7 +11,7 @@ import pytest
 
 from tape_jupyter.encoding.http.websocket import frames_of
 from tape_jupyter.cassette.cassette import Cassette
-from tests.sockets import SocketServer
+from tests.harness.sockets import SocketServer
 
 CHILD = """
 import asyncio, json, sys

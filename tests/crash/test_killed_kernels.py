@@ -8,8 +8,8 @@ import time
 import pytest
 
 from tape_jupyter.cassette.cassette import Cassette
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider, Scripted
 
 KILLS = int(os.environ.get("TAPE_KILL_COUNT", "12"))
 LOAD = "%load_ext tape_jupyter"

@@ -10,7 +10,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.cassette.cassette import Cassette
-from tests.tapes import Recorder, answered, asked
+from tests.harness.tapes import Recorder, answered, asked
 
 N = 12
 CHILD = """

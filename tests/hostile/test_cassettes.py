@@ -19,8 +19,8 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeRefusal, UnmatchedCall
-from tests.provider import Provider, Scripted
-from tests.timing import at_once, growth, ratio
+from tests.harness.provider import Provider, Scripted
+from tests.harness.timing import at_once, growth, ratio
 
 LONG = "a question that is long enough to be worth referring to later on " * 4
 ONE, TWO, STORY = [LONG], [LONG, "North", "And the second?"], ["Tell me a story"]
@@ -618,7 +618,7 @@ def test_35_two_kernels_append_at_once(recorded):
 IN_A_FOLDER = """
     import sys, httpx, tape_jupyter as tape
     sys.path.insert(0, {root!r})
-    from tests.provider import Provider
+    from tests.harness.provider import Provider
     from pathlib import Path
     folder, path = Path(sys.argv[1]), Path(sys.argv[1]) / "main.tape.yaml"
     def ask(url, n):

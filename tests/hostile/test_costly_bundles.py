@@ -15,7 +15,7 @@ import zlib
 import pytest
 
 from tape_jupyter.cassette.external_texts import MARK
-from tests.bundles import CELL, CONTENT, Raw, by_hand, made, recording
+from tests.harness.bundles import CELL, CONTENT, Raw, by_hand, made, recording
 from tests.hostile.test_hostile_bundles import canonical
 
 MEGABYTES, SECONDS = 300, 20

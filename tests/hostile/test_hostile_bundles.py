@@ -12,7 +12,7 @@ from tape_jupyter.bundle.archive import containers, manifest
 from tape_jupyter.bundle import opened
 from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.errors import BundleError
-from tests.bundles import CONTENT, Raw, by_hand, made, packed
+from tests.harness.bundles import CONTENT, Raw, by_hand, made, packed
 
 MIB = 1024 * 1024
 CASES = {}

@@ -9,8 +9,8 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import UnmatchedCall
-from tests.taped_cells import ask
-from tests.tapes import Recorder
+from tests.harness.taped_cells import ask
+from tests.harness.tapes import Recorder
 from tests.unit.cassette.takes.test_edits import EVENTS, MESSAGE, QUESTION, STREAMED, asked, message
 from tests.unit.cassette.takes.test_edits import path as agent  # noqa: F401  # a fixture
 from tests.unit.jupyter.viewer.test_edit import View, said

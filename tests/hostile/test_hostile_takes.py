@@ -7,7 +7,7 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeUsageError
-from tests.tapes import Recorder, answered, asked, churn
+from tests.harness.tapes import Recorder, answered, asked, churn
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from tape_jupyter.cassette.cassette import Cassette
-from tests.notebook import Kernel, notebook, run_notebook, terminal
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, notebook, run_notebook, terminal
+from tests.harness.provider import Provider, Scripted
 
 LOAD = "%load_ext tape_jupyter"
 STREAM = {"content-type": "text/event-stream"}

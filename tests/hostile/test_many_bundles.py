@@ -1,5 +1,5 @@
 """Hostile bundles of each kind through the real commands: a clear line, within limits, and no canary touched.
-TAPE_NIGHTLY asks for all of them (tests/hostile_bundles.py).
+TAPE_NIGHTLY asks for all of them (tests/trials/hostile_bundles.py).
 """
 
 import os
@@ -17,7 +17,7 @@ def test_hostile_bundles_end_in_a_line_and_touch_nothing():
     command = [
         sys.executable,
         "-m",
-        "tests.hostile_bundles",
+        "tests.trials.hostile_bundles",
         "--rounds",
         str(COUNT),
         "--seconds",

@@ -14,7 +14,7 @@ import tape_jupyter as tape
 from tape_jupyter.encoding.http import body
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
-from tests.provider import Provider, Scripted
+from tests.harness.provider import Provider, Scripted
 
 CALL = """---
 tape: 1

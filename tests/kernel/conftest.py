@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.support import CELLS, LOAD, Page, record
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.support import CELLS, LOAD, Page, record
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.scripted_model import ScriptedModel
-from tests.wrong_order import CELLS, RIGHT, SCRIPT, SET_UP
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.scripted_model import ScriptedModel
+from tests.harness.wrong_order import CELLS, RIGHT, SCRIPT, SET_UP
 
 SUBSHELL = """import ipykernel.subshell, threading
 stop = threading.Event()

@@ -1,11 +1,11 @@
 """Agents whose tools do things: recorded and replayed in fresh kernels, everything is as it was, or it is said what is not.
 
-A few of the notebooks run by day; all of them at night, or by `python tests/agent_runs.py`.
+A few of the notebooks run by day; all of them at night, or by `python tests/trials/agent_runs.py`.
 """
 
 import pytest
 
-from tests import agent_runs
+from tests.trials import agent_runs
 from tests.working_agents import NOTEBOOKS
 
 BY_DAY = ("todo_list", "sqlite_file", "langgraph_streams", "llama_index_context")

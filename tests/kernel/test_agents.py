@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import mcp_server
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
+from tests.harness import mcp_server
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
 
 AGENT = """
 import sys, openai, json

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.notebook import clean_env
-from tests.provider import Provider
-from tests.replayed import LIGHT
-from tests.notebook import notebook
-from tests.system_calls import STRACE, changed_paths, read_trace, strace
+from tests.harness.notebook import clean_env
+from tests.harness.provider import Provider
+from tests.harness.replayed import LIGHT
+from tests.harness.notebook import notebook
+from tests.harness.system_calls import STRACE, changed_paths, read_trace, strace
 
 CONNECT = re.compile(
     r"connect\(\d+(?:<[^>]*>)?, \{sa_family=(AF_INET6?), sin6?_port=htons\((\d+)\)"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook
+from tests.harness.notebook import Kernel, notebook
 
 SET_UP = """%load_ext tape_jupyter
 import os, sys, time

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider, Scripted
 
 LOAD = "%load_ext tape_jupyter"
 SET_UP = """

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.sockets import SocketServer
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.sockets import SocketServer
 
 SET_UP = """
 %load_ext tape_jupyter
 import openai
-from tests.tool_runs import Witness
+from tests.harness.tool_runs import Witness
 ran = Witness()
 def weather(city):
     ran.append(city)

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tests.notebook import Kernel, clean_env, notebook
-from tests.provider import Provider
+from tests.harness.notebook import Kernel, clean_env, notebook
+from tests.harness.provider import Provider
 
 SET_UP = """%load_ext tape_jupyter
 import anthropic, dataclasses, logging, os, sqlite3, sys, warnings

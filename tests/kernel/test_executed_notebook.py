@@ -8,8 +8,8 @@ import sys
 import nbformat
 import pytest
 
-from tests.notebook import clean_env, notebook
-from tests.tapes import ASK
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.tapes import ASK
 
 
 def cells(url):

@@ -9,9 +9,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.exported import churn, newcomer, taped, whole  # noqa: F401 - fixtures
-from tests.notebook import Kernel, clean_env
-from tests.tapes import ASK
+from tests.harness.exported import churn, newcomer, taped, whole  # noqa: F401 - fixtures
+from tests.harness.notebook import Kernel, clean_env
+from tests.harness.tapes import ASK
 
 
 def test_the_kernels_bundle_is_the_command_lines_byte_for_byte(churn):

@@ -5,8 +5,8 @@ import re
 
 import nbformat
 
-from tests.notebook import Kernel, notebook, run_notebook
-from tests.tapes import ASK
+from tests.harness.notebook import Kernel, notebook, run_notebook
+from tests.harness.tapes import ASK
 
 LOAD = "%load_ext tape_jupyter"
 LOOK = """import tape_jupyter as tape

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
 
 SET_UP = """
 import anthropic, json
-from tests.tool_runs import Witness
+from tests.harness.tool_runs import Witness
 ran = Witness()
 client = anthropic.Anthropic(base_url="BASE", api_key="k")
 schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -4,9 +4,9 @@ cells, the kernel keeps its variables, and nothing goes out or is written.
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
-from tests.support import CELLS, LOAD, Page, digest, record
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
+from tests.harness.support import CELLS, LOAD, Page, digest, record
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import textwrap
 import pytest
 
 from tape_jupyter.headless.kernel import REMARKS
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider, Scripted
 
 CELLS = int(os.environ.get("TAPE_CELL_COUNT", "120"))
 LOAD = "%load_ext tape_jupyter"

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.notebook import (
+from tests.harness.notebook import (
     Kernel,
     jupyter_execute,
     jupyterlab,

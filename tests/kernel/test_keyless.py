@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
-from tests.notebook import Kernel, notebook, run_notebook
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, notebook, run_notebook
+from tests.harness.provider import Provider, Scripted
 
 LOAD = "%load_ext tape_jupyter"
 KEYS = {
@@ -180,7 +180,7 @@ def test_no_way_out_takes_a_placeholder(shared, provider_of_all, send):
 
 @pytest.fixture(scope="module")
 def provider_of_all():
-    from tests.provider import Provider
+    from tests.harness.provider import Provider
 
     with Provider() as provider:
         yield provider
@@ -425,7 +425,7 @@ with getattr(tape, sys.argv[1])("run.tape.yaml"):
 
 
 def test_a_block_replays_around_clients_that_were_built_without_a_key(tmp_path, provider):
-    from tests.notebook import process
+    from tests.harness.notebook import process
 
     text = (
         SCRIPT.replace("URL", provider.url)

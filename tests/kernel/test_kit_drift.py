@@ -8,8 +8,8 @@ import pytest
 
 from tape_jupyter.reports import gaps
 from tape_jupyter.cassette.cassette import Cassette
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
 
 SETUP = """%load_ext tape_jupyter
 import os, sys, importlib, urllib3

@@ -4,8 +4,8 @@ really said it.
 
 import pytest
 
-from tests import langgraph_notebooks
-from tests.langgraph_overrides import headless, in_place, judged
+from tests.trials import langgraph_notebooks
+from tests.trials.langgraph_overrides import headless, in_place, judged
 
 CASES = [
     pytest.param(name, marks=() if name == "memory of a thread" else pytest.mark.night)

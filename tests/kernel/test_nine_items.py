@@ -8,8 +8,8 @@ import pytest
 
 from tape_jupyter.reports import gaps
 from tape_jupyter.cassette.cassette import Cassette
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider, Scripted
 
 SETUP = """%load_ext tape_jupyter
 import json, random, time, threading, concurrent.futures, urllib3, datetime

@@ -20,8 +20,8 @@ import pytest
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.audit.drift import drift
 from tape_jupyter.audit.run_view import view_run
-from tests.notebook import ROOT, Kernel, Ran, is_summary, notebook
-from tests.provider import Provider, Scripted, Seen
+from tests.harness.notebook import ROOT, Kernel, Ran, is_summary, notebook
+from tests.harness.provider import Provider, Scripted, Seen
 
 LOAD = "%load_ext tape_jupyter"
 SET_UP = """
@@ -32,7 +32,7 @@ import openai
 import tape_jupyter as tape
 client = openai.OpenAI(base_url="BASE/v1", api_key="k", max_retries=1)
 friend = openai.AsyncOpenAI(base_url="BASE/v1", api_key="k", max_retries=1)
-from tests.tool_runs import Witness
+from tests.harness.tool_runs import Witness
 ran, stock, described = Witness(), {"lamp": 3}, "Look into the shop"
 index = [("c1", 0.91, "Returns within 30 days."), ("c2", 0.55, "Shipping is free.")]
 def ask(text, model="gpt-4o", **more):

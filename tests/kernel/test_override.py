@@ -3,8 +3,8 @@
 import hashlib
 import re
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
 
 ASK = """import anthropic
 claude = anthropic.Anthropic(base_url="URL", api_key="sk-ant-test")

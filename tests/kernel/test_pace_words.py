@@ -9,7 +9,7 @@ from tape_jupyter import testing
 from tape_jupyter.cli import tape
 from tape_jupyter.cli.common import pace
 from tape_jupyter.session.options import PACES
-from tests.notebook import notebook
+from tests.harness.notebook import notebook
 
 SOURCE = """%load_ext tape_jupyter
 import time, tape_jupyter as tape

@@ -5,13 +5,13 @@ import re
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
-from tests.tapes import ASK
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
+from tests.harness.tapes import ASK
 
 LOAD = "%load_ext tape_jupyter"
 ORDERS = """import tape_jupyter as tape
-from tests.tool_runs import Witness
+from tests.harness.tool_runs import Witness
 ran, orders = Witness(), {("acme", "r_8821"): "3 lamps, paid", ("globex", "r_8821"): "9 desks, unpaid"}
 @tape.tool
 def lookup_order(order):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.notebook import TIMEOUT, Kernel, is_summary, notebook
+from tests.harness.notebook import TIMEOUT, Kernel, is_summary, notebook
 
 LOAD = "%load_ext tape_jupyter"
 EARLY = "import time\nreal_time = time.time"  # before there is a tape

@@ -19,10 +19,10 @@ from tape_jupyter.bundle import archive
 from tape_jupyter.bundle.staging import ELSEWHERE
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape
-from tests.exported import newcomer, quiet
-from tests.notebook import notebook
-from tests.plants import Plant, Search, made, opened
-from tests.provider import Provider, Scripted
+from tests.harness.exported import newcomer, quiet
+from tests.harness.notebook import notebook
+from tests.harness.plants import Plant, Search, made, opened
+from tests.harness.provider import Provider, Scripted
 
 TOKEN, _ = made("github", random.Random(12))
 KNOWN = "Zq7rTq1v9WcX2bLk-4711"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
 
 SET_UP = """
 import json, urllib3
-from tests.tool_runs import Witness
+from tests.harness.tool_runs import Witness
 ran = Witness()
 schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

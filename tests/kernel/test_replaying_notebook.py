@@ -12,7 +12,7 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import TapeError
 from tape_jupyter.importers import replaying_notebook
 from tape_jupyter.importers.assemble import import_trace
-from tests import imported
+from tests.harness import imported
 from tests.unit.importers.test_otlp import llm, request, span
 
 SAMPLES = imported.samples()

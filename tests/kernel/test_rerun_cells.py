@@ -10,9 +10,9 @@ import tape_jupyter as tape
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.spans.headers import CELL, MODEL
 from tape_jupyter.spans.rows import Spans
-from tests.notebook import Kernel, Ran, notebook
-from tests.provider import Provider
-from tests.support import CELLS, LOAD, Page, digest, record
+from tests.harness.notebook import Kernel, Ran, notebook
+from tests.harness.provider import Provider
+from tests.harness.support import CELLS, LOAD, Page, digest, record
 
 
 @pytest.fixture

@@ -6,9 +6,15 @@ import re
 
 import pytest
 
-from tests import adversarial_agents, adversarial_kernel, adversarial_state, adversarial_tools
-from tests.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
-from tests.provider import Provider
+from tests.trials import adversarial_agents
+
+from tests.trials import adversarial_kernel
+
+from tests.trials import adversarial_state
+
+from tests.trials import adversarial_tools
+from tests.trials.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
+from tests.harness.provider import Provider
 
 
 @pytest.mark.spread(15)

@@ -5,8 +5,8 @@ import textwrap
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider, Scripted
 
 LOAD = "%load_ext tape_jupyter"
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.tapes import ASK
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.tapes import ASK
 
 LOAD = "%load_ext tape_jupyter"
 OURS = (

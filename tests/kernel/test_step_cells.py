@@ -10,9 +10,9 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.spans.rows import Spans
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
-from tests.stepped import ASK, LOAD, THREADS, Refused, Stepper
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
+from tests.harness.stepped import ASK, LOAD, THREADS, Refused, Stepper
 
 THREE = 'a = ask("one")\nprint("a", a)\nb = ask("two " + a)\nprint("b", b)\nc = ask("three " + b)\nprint("c", c)'
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
-from tests.stepped import ASK, LOAD, Stepper
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
+from tests.harness.stepped import ASK, LOAD, Stepper
 
 CELL = """import os, random
 rows.append(len(rows))

@@ -7,9 +7,9 @@ import types
 import pytest
 
 from tape_jupyter.jupyter.step.terminal import HELP, PROMPT, can_ask
-from tests.notebook import Kernel, notebook, typed_terminal
-from tests.provider import Provider
-from tests.stepped import ASK, LOAD
+from tests.harness.notebook import Kernel, notebook, typed_terminal
+from tests.harness.provider import Provider
+from tests.harness.stepped import ASK, LOAD
 
 TWO = "a = ask('one'); b = ask('two ' + a); print('both', a[:3], b[:3])"
 

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from tests import old_kernel
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
-from tests.stepped import ASK, LOAD, THREADS, Refused, Stepper
+from tests.harness import old_kernel
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
+from tests.harness.stepped import ASK, LOAD, THREADS, Refused, Stepper
 
 SEQUENCES = 200 if os.environ.get("TAPE_NIGHTLY") else 12
 MOST = 8

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from tests.notebook import Kernel, is_summary, notebook
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, is_summary, notebook
+from tests.harness.provider import Provider, Scripted
 
 LOAD = "%load_ext tape_jupyter"
 EARLY = "import time\nreal_time = time.time"  # before there is a tape
@@ -20,7 +20,7 @@ import asyncio, hashlib, json, random, sys, time
 from datetime import datetime
 import httpx, requests, urllib3, urllib.request, urllib.error
 import tape_jupyter as tape
-from tests.tool_runs import Witness
+from tests.harness.tool_runs import Witness
 URL, ran = "BASE/orders", Witness()
 def parsed(body):
     print(len(body), {DIGEST})

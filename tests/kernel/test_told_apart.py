@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider, Scripted
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider, Scripted
 
 DEFINE = """%load_ext tape_jupyter
 import threading, urllib3, tape_jupyter as tape

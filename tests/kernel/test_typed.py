@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook, run_notebook
+from tests.harness.notebook import Kernel, notebook, run_notebook
 
 NAME = "name = input('Your name? ')\nname"
 KEY = "import os\nos.environ['SERVICE'] = key = getpass('Service API key: ')\n(type(key).__name__, len(key) > 8)"

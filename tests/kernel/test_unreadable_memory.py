@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.support import LOAD
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.support import LOAD
 
 START = {
     "an address that nobody owns": "import ctypes\nthing = ctypes.c_int.from_address(8)",

@@ -4,9 +4,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from tape_jupyter.headless import run as headless_run
-from tests.notebook import clean_env, notebook
-from tests.provider import Provider
-from tests.tapes import ASK
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.provider import Provider
+from tests.harness.tapes import ASK
 
 LOAD = "%load_ext tape_jupyter"
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.notebook import Kernel, notebook
-from tests.provider import Provider
-from tests.support import CELLS, LOAD, Page, digest, record
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.provider import Provider
+from tests.harness.support import CELLS, LOAD, Page, digest, record
 
 OPEN = """from IPython import get_ipython
 from tape_jupyter.jupyter import magics

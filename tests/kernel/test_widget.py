@@ -5,9 +5,9 @@ import time
 import ipykernel
 import pytest
 
-from tests.notebook import Kernel
-from tests.provider import Provider
-from tests.tapes import ASK
+from tests.harness.notebook import Kernel
+from tests.harness.provider import Provider
+from tests.harness.tapes import ASK
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from tests.agent_runs import KEYS, LOAD
-from tests.notebook import Kernel, notebook
-from tests.scripted_model import ScriptedModel
+from tests.trials.agent_runs import KEYS, LOAD
+from tests.harness.notebook import Kernel, notebook
+from tests.harness.scripted_model import ScriptedModel
 from tests.working_agents import NOTEBOOKS
 from tests.working_agents.written import TAPED
 

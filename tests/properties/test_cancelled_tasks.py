@@ -1,12 +1,12 @@
 """Concurrent tasks that are cancelled at random replay as they were recorded, and no reply is lost.
-TAPE_NIGHTLY asks for ten thousand of them (tests/cancelled_tasks.py).
+TAPE_NIGHTLY asks for ten thousand of them (tests/trials/cancelled_tasks.py).
 """
 
 import os
 
 import pytest
 
-from tests.cancelled_tasks import CLIENTS, one_round, provider
+from tests.trials.cancelled_tasks import CLIENTS, one_round, provider
 
 COUNT = 10_000 if os.environ.get("TAPE_NIGHTLY") else 200
 

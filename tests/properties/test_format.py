@@ -18,7 +18,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.encoding.yaml.outline import Outline
 from tape_jupyter.encoding.yaml.parser import HEAD, TAIL, Reader
 from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse_record, top
-from tests.timing import at_once
+from tests.harness.timing import at_once
 
 COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "10000"))
 LIMIT = 10  # units of work, each case: 0.1 s on a server of 2022

@@ -14,7 +14,7 @@ from tape_jupyter.bundle.archive import manifest
 from tape_jupyter.bundle import opened
 from tape_jupyter.bundle.archive.containers import Packer
 from tape_jupyter.errors import BundleError
-from tests.bundles import CONTENT, made, packed
+from tests.harness.bundles import CONTENT, made, packed
 
 COUNT = min(int(os.environ.get("TAPE_PROPERTY_COUNT", "600")), 100_000)
 GOOD = packed()

@@ -14,7 +14,7 @@ from tape_jupyter.cassette import records
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.encoding.values.registry import freeze_error
-from tests.tapes import Recorder, answered, asked
+from tests.harness.tapes import Recorder, answered, asked
 
 SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 CALLS = [*((asked(f"q{n}"), answered(f"a{n}")) for n in range(4)), *((FunctionCall("f", {"n": n}), Value(n)) for n in range(4))]  # fmt: skip

@@ -24,7 +24,7 @@ from tape_jupyter.session.session import TapeSession
 from tape_jupyter.cassette.records import Head
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.instrumentation.tools.decorators import tool
-from tests.taped_cells import taped
+from tests.harness.taped_cells import taped
 
 COUNT = min(int(os.environ.get("TAPE_PROPERTY_COUNT", "24")), 1000)
 START = datetime(2026, 3, 1, tzinfo=UTC)

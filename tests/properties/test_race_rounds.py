@@ -1,12 +1,12 @@
 """Programs that end as their replies come end in replay as they were recorded, or the tape says which pair it could not
-tell apart. TAPE_RACE_COUNT says how many rounds of each program (tests/race_rounds.py) are made.
+tell apart. TAPE_RACE_COUNT says how many rounds of each program (tests/trials/race_rounds.py) are made.
 """
 
 import os
 
 import pytest
 
-from tests.race_rounds import PER_BLOCK, PROGRAMS, provider, rounds
+from tests.trials.race_rounds import PER_BLOCK, PROGRAMS, provider, rounds
 
 COUNT = int(os.environ.get("TAPE_RACE_COUNT", str(PER_BLOCK)))
 

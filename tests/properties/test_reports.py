@@ -17,8 +17,8 @@ from tape_jupyter.reports import diff, gaps_html, gaps
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
-from tests.seen_runs import chat, found, recorded, said, tool
-from tests.tapes import Recorder
+from tests.harness.seen_runs import chat, found, recorded, said, tool
+from tests.harness.tapes import Recorder
 
 COUNT = int(os.environ.get("TAPE_GAPS_COUNT", "300"))
 EVERY = int(os.environ.get("TAPE_GAPS_EVERY", "8"))

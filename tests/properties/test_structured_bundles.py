@@ -23,7 +23,7 @@ from tape_jupyter.bundle.archive import manifest
 from tape_jupyter.bundle.environment import lock
 from tape_jupyter.bundle.replay import ReplayRequest
 from tape_jupyter.errors import TapeError
-from tests.bundles import by_hand, cells_of, role_of
+from tests.harness.bundles import by_hand, cells_of, role_of
 
 COUNT = min(int(os.environ.get("TAPE_PROPERTY_COUNT", "120")), 20_000)
 EXAMPLES = Path(__file__).parents[2] / "example_notebooks"

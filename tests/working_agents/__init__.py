@@ -1,6 +1,6 @@
 """Notebooks of agents whose tools do things, as people write them; a module a family.
 
-tests/agent_runs.py records and replays them; tests/kernel/test_agent_runs.py runs a spread of them.
+tests/trials/agent_runs.py records and replays them; tests/kernel/test_agent_runs.py runs a spread of them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from tests.working_agents.written import (
     cells,
     schemas,
 )
-from tests.scripted_model import call
+from tests.harness.scripted_model import call
 
 
 def notebooks() -> Iterator[AgentNotebook]:

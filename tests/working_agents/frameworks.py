@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.working_agents.written import AgentNotebook, cells, taped
-from tests.scripted_model import call
+from tests.harness.scripted_model import call
 
 GRAPH = """
 import warnings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.scripted_model import call
+from tests.harness.scripted_model import call
 from tests.working_agents.language import BY_NAME
 from tests.working_agents.written import (
     ANTHROPIC,

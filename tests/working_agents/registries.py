@@ -16,7 +16,7 @@ from tests.working_agents.written import (
     schemas,
     taped,
 )
-from tests.scripted_model import call
+from tests.harness.scripted_model import call
 
 
 def notebooks() -> Iterator[AgentNotebook]:

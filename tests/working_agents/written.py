@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.scripted_model import Script
+from tests.harness.scripted_model import Script
 
 TAPED = "%%tape MODE"
 """First line of a taped cell; the runner says which mode."""

@@ -5,7 +5,7 @@ import pytest
 from tape_jupyter.audit import nondeterminism
 from tape_jupyter.core.call import Reply, Value
 from tape_jupyter.encoding.values.tool_results import Retrieved
-from tests.seen_runs import chat, claude, claude_said, found, run_of, said, tool
+from tests.harness.seen_runs import chat, claude, claude_said, found, run_of, said, tool
 
 
 def item(run, number, taped=()):

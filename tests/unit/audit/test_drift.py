@@ -5,7 +5,17 @@ import dataclasses
 import pytest
 
 from tape_jupyter.audit import drift
-from tests.seen_runs import CLOCK, PINS, chat, claude, claude_said, found, run_of, said, tool
+from tests.harness.seen_runs import (
+    CLOCK,
+    PINS,
+    chat,
+    claude,
+    claude_said,
+    found,
+    run_of,
+    said,
+    tool,
+)
 
 SCHEMA = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
 OTHER = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "string"}}}

@@ -14,7 +14,7 @@ import pytest
 from tape_jupyter.audit import installed_packages, environment
 from tape_jupyter.cassette import records
 from tape_jupyter.isolation.network_guard import Guard, Policy
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 
 def git(folder, *arguments):

@@ -6,7 +6,7 @@ import pytest
 
 from tape_jupyter.audit import environment_fields
 from tape_jupyter.core.call import Reply
-from tests.seen_runs import PINS, chat, found, run_of, said, tool
+from tests.harness.seen_runs import PINS, chat, found, run_of, said, tool
 
 RUN_FIELDS = (
     "run", "parent", "notebook", "cell id", "source hash", "execution count", "user_id", "tenant_id", "session_id",

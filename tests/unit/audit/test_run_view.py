@@ -2,7 +2,7 @@
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.audit.run_view import all_seen, view_run
-from tests.seen_runs import chat, recorded, run_of, said, tool
+from tests.harness.seen_runs import chat, recorded, run_of, said, tool
 
 
 def test_a_call_tells_what_was_asked_answered_and_when(tmp_path):

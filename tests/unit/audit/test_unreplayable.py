@@ -2,7 +2,7 @@
 
 from tape_jupyter.audit import nondeterminism, unreplayable
 from tape_jupyter.core.call import Value
-from tests.seen_runs import chat, run_of, said, tool
+from tests.harness.seen_runs import chat, run_of, said, tool
 
 
 def case(run, taped=()):

@@ -10,7 +10,7 @@ from tape_jupyter import bundle
 from tape_jupyter.bundle import archive
 from tape_jupyter.bundle.archive import manifest
 from tape_jupyter.errors import BundleError
-from tests.bundles import CONTENT, made, packed, written
+from tests.harness.bundles import CONTENT, made, packed, written
 
 
 def test_it_gives_what_was_packed(tmp_path):

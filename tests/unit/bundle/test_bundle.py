@@ -4,7 +4,7 @@ import pytest
 
 from tape_jupyter import bundle
 from tape_jupyter.errors import BundleError, TapeError
-from tests.bundles import CONTENT, made, packed
+from tests.harness.bundles import CONTENT, made, packed
 
 
 def test_a_bundle_is_opened_by_its_place(tmp_path):

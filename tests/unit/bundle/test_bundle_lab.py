@@ -19,9 +19,9 @@ from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
 from tape_jupyter.isolation import sandbox
 from tape_jupyter.isolation.namespaces import CUT, GUARDED, can_cut
-from tests.exported import newcomer
-from tests.notebook import ROOT, _session, _url, notebook
-from tests.replayed import bundle_of
+from tests.harness.exported import newcomer
+from tests.harness.notebook import ROOT, _session, _url, notebook
+from tests.harness.replayed import bundle_of
 
 HERE = ReplayRequest(env="current", yes=True)
 BELOW_PYTHON = """import ctypes, socket, struct

@@ -18,8 +18,8 @@ from tape_jupyter.errors import BundleError
 from tape_jupyter.cassette.match_key import match_key
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.cassette.cell_sources import source_hash
-from tests.plants import ENCODINGS, KINDS, Plant, Search, made, opened
-from tests.recorder import reply, request
+from tests.harness.plants import ENCODINGS, KINDS, Plant, Search, made, opened
+from tests.harness.recorder import reply, request
 from tests.unit.secrets.test_leaks import NOBODY, cell, notebook, places, taped
 
 COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "25"))

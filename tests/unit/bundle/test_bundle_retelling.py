@@ -15,8 +15,8 @@ from tape_jupyter.encoding.values.registry import freeze
 from tape_jupyter.cassette.match_key import IgnorePath, match_key
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.cassette.takes.files import TakeBase, path_of
-from tests.plants import made
-from tests.recorder import JSON, Recorder, reply, request, talk
+from tests.harness.plants import made
+from tests.harness.recorder import JSON, Recorder, reply, request, talk
 from tests.unit.secrets.test_leaks import streamed
 
 TOKEN, _ = made("github", random.Random(1))

@@ -12,7 +12,7 @@ from tape_jupyter.bundle import archive
 from tape_jupyter.bundle.export import Options, export_bundle, kernel_python
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError, NotExported, TapeUsageError
-from tests.exported import churn, quiet, whole  # noqa: F401 - fixtures
+from tests.harness.exported import churn, quiet, whole  # noqa: F401 - fixtures
 
 HERE = Options(ask_index=False)
 

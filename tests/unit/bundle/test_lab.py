@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.notebook import TIMEOUT, Kernel, notebook
+from tests.harness.notebook import TIMEOUT, Kernel, notebook
 
 LAB = "from tape_jupyter.jupyter import labextension as lab\nline = lab._labs[0]"
 

@@ -20,8 +20,8 @@ from tape_jupyter.bundle import open as bundle_open
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import BundleError, TapeUsageError
-from tests.bundles import CONTENT, recording, written
-from tests.spanned import answered
+from tests.harness.bundles import CONTENT, recording, written
+from tests.harness.spanned import answered
 from tests.unit.reports.test_page import blocks
 
 EVIL = b"<script>evil()</script>"

@@ -18,11 +18,11 @@ from tape_jupyter.bundle import replay, trust
 from tape_jupyter.bundle.replay import BundleListener, ReplayRequest
 from tape_jupyter.cli import tape
 from tape_jupyter.errors import BundleError
-from tests.bundles import packed
-from tests.exported import newcomer
-from tests.notebook import ROOT
-from tests.provider import Provider
-from tests.replayed import LIGHT, bundle_of, changed, recorded
+from tests.harness.bundles import packed
+from tests.harness.exported import newcomer
+from tests.harness.notebook import ROOT
+from tests.harness.provider import Provider
+from tests.harness.replayed import LIGHT, bundle_of, changed, recorded
 
 HERE = ReplayRequest(env="current", yes=True)
 

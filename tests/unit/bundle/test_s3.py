@@ -5,7 +5,7 @@ import pytest
 from tape_jupyter.bundle.archive import locations
 from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.errors import BundleError, TapeUsageError
-from tests.bundles import CONTENT, made, packed
+from tests.harness.bundles import CONTENT, made, packed
 
 s3fs = pytest.importorskip("s3fs")
 moto = pytest.importorskip("moto.server")

@@ -10,8 +10,8 @@ from tape_jupyter.headless import run
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.bundle.session import excluded, included, session_of
 from tape_jupyter.errors import BundleError, TapeUsageError
-from tests.notebook import notebook
-from tests.tapes import Recorder, answered, asked
+from tests.harness.notebook import notebook
+from tests.harness.tapes import Recorder, answered, asked
 
 
 def saved(path, *sources):

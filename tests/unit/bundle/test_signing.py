@@ -10,7 +10,7 @@ from tape_jupyter.bundle import signing
 from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import TapeUsageError
-from tests.bundles import CONTENT, made, written
+from tests.harness.bundles import CONTENT, made, written
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="needs ssh-keygen")
 DATA = made().to_bytes()

@@ -7,7 +7,7 @@ import pytest
 
 from tape_jupyter.bundle import trust
 from tape_jupyter.errors import BundleError
-from tests.bundles import made
+from tests.harness.bundles import made
 
 ONE, OTHER = "1" * 64, "2" * 64
 

@@ -12,7 +12,7 @@ from tape_jupyter.bundle.archive import manifest
 from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import BundleError
-from tests.bundles import CONTENT, made, notebook, recording, written
+from tests.harness.bundles import CONTENT, made, notebook, recording, written
 
 LOCK = """lock-version = "1.0"
 created-by = "tape-jupyter"

@@ -15,8 +15,8 @@ from tape_jupyter.cassette.cassette import WHOLE_CHECK, Cassette
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.cassette.match_key import exact_digest
 from tape_jupyter.cassette.records import Head
-from tests.recorder import CALLS, JSON, URL, Recorder, held, reply, request, talk
-from tests.timing import growth, ratio
+from tests.harness.recorder import CALLS, JSON, URL, Recorder, held, reply, request, talk
+from tests.harness.timing import growth, ratio
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tape_jupyter.encoding.values.registry import freeze, freeze_error, thaw
 from tape_jupyter.cassette.match_key import match_key
 from tape_jupyter.cassette.records import Head
 from tape_jupyter.secrets.registry import Secrets
-from tests.recorder import CALLS, JSON, KEY, SSE, Recorder, reply, request, talk
+from tests.harness.recorder import CALLS, JSON, KEY, SSE, Recorder, reply, request, talk
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.cassette.request_refs import ReferenceCheck, Histories
 from tape_jupyter.cassette.request_refs import MARK
-from tests.timing import growth
+from tests.harness.timing import growth
 
 
 class Tape:

@@ -6,7 +6,7 @@ from tape_jupyter.core.call import FunctionCall, Value, Where
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.cassette.records import Head
-from tests.tapes import Recorder, answered, asked, churn
+from tests.harness.tapes import Recorder, answered, asked, churn
 
 
 def test_runs_calls_and_ends_are_found_by_name(tmp_path):

@@ -1,7 +1,7 @@
 """One recorded call, and one whose answer a take replaces."""
 
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
-from tests.tapes import answered, churn
+from tests.harness.tapes import answered, churn
 
 
 def test_an_entry_knows_where_it_lies_and_reads_the_rest(tmp_path):

@@ -20,7 +20,7 @@ from tape_jupyter.cassette.match_key import (
     nearest,
 )
 from tape_jupyter.secrets.registry import Secrets
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 URL = "https://api.anthropic.com/v1/messages"
 BODY = {

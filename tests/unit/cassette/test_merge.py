@@ -10,7 +10,7 @@ from tape_jupyter.reports import listing
 from tape_jupyter.cassette import merge
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.cassette.cassette import Cassette
-from tests.tapes import Recorder, answered, asked
+from tests.harness.tapes import Recorder, answered, asked
 
 
 def diverged(tmp_path):

@@ -10,7 +10,7 @@ from tape_jupyter.errors import NotebookUnknown, TapeUsageError
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.paths import Ladder
 from tape_jupyter.cassette.cell_sources import source_hash
-from tests.tapes import Recorder, answered, asked
+from tests.harness.tapes import Recorder, answered, asked
 
 
 def notebook(path, *sources, **metadata):

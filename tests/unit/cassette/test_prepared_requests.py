@@ -16,7 +16,7 @@ from tape_jupyter.cassette.match_key import match_request as matched
 from tape_jupyter.cassette.records import Head
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.cassette.request_refs import RequestFolder
-from tests.tapes import answered, asked
+from tests.harness.tapes import answered, asked
 
 LONG = "Which region lost most customers, and why did nobody say so? " * 8
 

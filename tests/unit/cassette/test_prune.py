@@ -8,7 +8,7 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.cassette.prune import prune_cassette
-from tests.tapes import Recorder, answered, asked, churn
+from tests.harness.tapes import Recorder, answered, asked, churn
 
 
 def replayable(path):

@@ -18,7 +18,7 @@ from tape_jupyter.cassette.request_refs import (
     shape,
     unfold_references,
 )
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 TALK = [
     {"role": "user", "content": f"a question of some length, number {n}, with its words"}

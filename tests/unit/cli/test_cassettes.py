@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape
-from tests.tapes import Recorder, answered, asked, churn
-from tests.terminal import terminal
+from tests.harness.tapes import Recorder, answered, asked, churn
+from tests.harness.terminal import terminal
 
 
 def run(*words):

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from tape_jupyter import __version__
 from tape_jupyter.cli import tape
-from tests.notebook import ROOT, clean_env, notebook
-from tests.provider import Provider
-from tests.tapes import ASK, Recorder, answered, asked, churn
+from tests.harness.notebook import ROOT, clean_env, notebook
+from tests.harness.provider import Provider
+from tests.harness.tapes import ASK, Recorder, answered, asked, churn
 
 
 @pytest.fixture(autouse=True)

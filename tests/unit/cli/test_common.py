@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from tape_jupyter.cli.common import StepProgress, ended, handled
 from tape_jupyter.errors import TapeUsageError
-from tests.terminal import terminal
+from tests.harness.terminal import terminal
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from tape_jupyter.cli import tape
-from tests.notebook import ROOT, notebook
-from tests.tapes import churn
+from tests.harness.notebook import ROOT, notebook
+from tests.harness.tapes import churn
 
 FILES = {  # what each command needs beside a first file, to be understood
     "override": ["ffffffff", "--text", "x"],

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tests.notebook import clean_env, notebook
-from tests.tapes import churn
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.tapes import churn
 
 ACTS = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x07\x9b\u202e]")
 EVIL = r"\u001b]0;evil\u0007\u202e\u009b2J\u001b[2J"

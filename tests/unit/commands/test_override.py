@@ -12,7 +12,7 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.cli import tape as command
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.errors import TapeUsageError
-from tests.tapes import JSON, Recorder, churn
+from tests.harness.tapes import JSON, Recorder, churn
 from tests.unit.cassette.takes.test_edits import MESSAGE
 from tests.unit.cassette.takes.test_edits import path as agent  # noqa: F401  # a fixture
 

@@ -9,7 +9,7 @@ import tape_jupyter as tape
 from tape_jupyter.commands import takes
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import TapeUsageError
-from tests.tapes import answered, churn
+from tests.harness.tapes import answered, churn
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.errors import CassetteError, TapeRefusal
 from tape_jupyter.core.large_body import LIMIT, LargeBody, LargeChunks, join_chunks
-from tests import large_program
+from tests.trials import large_program
 
 CLIENTS = ("httpx", "requests", "urllib3", "urllib", "aiohttp")
 KEY = "sk-proj-9vQ2mZ7kLx41PwT8"

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from tape_jupyter.core.notebook_schema import wrong
-from tests.bundles import notebook
+from tests.harness.bundles import notebook
 
 
 @pytest.mark.parametrize("change", [

@@ -6,7 +6,7 @@ from tape_jupyter.reports import diff, gaps
 from tape_jupyter.cassette import merge, prune
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.core.progress import count_items, ignore_progress
-from tests.tapes import Recorder, answered, asked
+from tests.harness.tapes import Recorder, answered, asked
 
 
 def heard(count):

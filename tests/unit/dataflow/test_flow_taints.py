@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-import timing
+from tests.harness import timing
 from tape_jupyter.dataflow.history import EVERYTHING, Execution, Step, covers, name_of
 from tape_jupyter.dataflow.downstream import Differing, Taints
 

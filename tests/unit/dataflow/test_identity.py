@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-import timing
+from tests.harness import timing
 from tape_jupyter.dataflow.identity import Bindings, identity
 
 

@@ -15,8 +15,8 @@ import pytest
 from tape_jupyter import demo
 from tape_jupyter.demo import worker, local_model, provider, runs, texts
 from tape_jupyter.errors import TapeUsageError
-from tests.notebook import clean_env
-from tests.provider import closed_port
+from tests.harness.notebook import clean_env
+from tests.harness.provider import closed_port
 
 
 @pytest.fixture

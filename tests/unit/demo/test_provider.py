@@ -11,7 +11,7 @@ import urllib.request
 
 import pytest
 
-from tests.provider import Provider, Scripted, closed_port, cut, sse
+from tests.harness.provider import Provider, Scripted, closed_port, cut, sse
 
 RECORD = {
     "id": "r1",
@@ -38,7 +38,9 @@ def ask(provider: Provider, path: str, body: object = None, **headers: str) -> b
 
 def test_it_runs_in_a_process_of_its_own():
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.provider", "--port", "0"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.harness.provider", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         try:
             url = process.stdout.readline().strip()

@@ -123,7 +123,7 @@ def test_a_random_program_of_changes_is_put_back():
 def test_a_changed_object_of_another_sort_is_lost_and_what_cannot_be_written_is_no_matter():
     import dataclasses
 
-    import tests.planted as home
+    import tests.harness.planted as home
 
     @dataclasses.dataclass
     class Box:

@@ -13,9 +13,9 @@ from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments import environments
 from tape_jupyter.experiments.bisecting import packages, revisions
 from tape_jupyter.experiments.check import Check, CheckedRun
-from tests.notebook import clean_env, notebook
-from tests.support import digest
-from tests.tapes import churn
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.support import digest
+from tests.harness.tapes import churn
 
 
 def run(*words):

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 import tape_jupyter as tape
-from tests.notebook import ROOT
-from tests.support import digest
+from tests.harness.notebook import ROOT
+from tests.harness.support import digest
 
 CAUSES = ROOT / "benchmarks" / "causes"
 NAMES = (

@@ -16,9 +16,9 @@ from tape_jupyter.encoding.values.registry import freeze
 from tape_jupyter.experiments.resending.edited_request import edited
 from tape_jupyter.experiments.resending.keys import with_key
 from tape_jupyter.secrets.registry import placeholder
-from tests.provider import Scripted
-from tests.replayed import recorded
-from tests.tapes import JSON, Recorder, answered, asked
+from tests.harness.provider import Scripted
+from tests.harness.replayed import recorded
+from tests.harness.tapes import JSON, Recorder, answered, asked
 
 
 @pytest.fixture(autouse=True)
@@ -162,7 +162,7 @@ def test_a_reply_that_breaks_off_is_kept_as_far_as_it_came(tmp_path, provider):
 
 def test_an_edited_message_in_a_loop_goes_on_through_the_notebooks_code(tmp_path, provider):
     loop = "%%tape record\nfirst = ask('start')\nsecond = ask('you said: ' + first)\nprint(second)"
-    from tests.replayed import SETUP
+    from tests.harness.replayed import SETUP
 
     path = recorded(tmp_path, provider, SETUP, loop)
     calls = [each["call"] for each in json.loads(run("calls", path, "--json").stdout)]

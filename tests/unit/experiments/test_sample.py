@@ -17,10 +17,10 @@ from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.experiments.resending.price import CostEstimate, estimate
 from tape_jupyter.experiments.sampling.budget import Budget
 from tape_jupyter.experiments.sampling.shares import shares, wilson
-from tests.notebook import clean_env, notebook
-from tests.provider import Scripted
-from tests.support import digest
-from tests.tapes import ASK, answered, asked
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.provider import Scripted
+from tests.harness.support import digest
+from tests.harness.tapes import ASK, answered, asked
 
 JSON = {"content-type": "application/json"}
 

@@ -28,9 +28,9 @@ from tape_jupyter.experiments.sweep.attempt import Attempt
 from tape_jupyter.experiments.sweep.limits import RunLimits
 from tape_jupyter.experiments.sweep.store import RowStore
 from tape_jupyter.experiments.sweep.summary import SweepSummary, signature
-from tests.notebook import ROOT, clean_env, notebook
-from tests.support import digest
-from tests.tapes import ASK, JSON, Recorder, answered, churn
+from tests.harness.notebook import ROOT, clean_env, notebook
+from tests.harness.support import digest
+from tests.harness.tapes import ASK, JSON, Recorder, answered, churn
 
 TOOL = """import tape_jupyter as tape
 @tape.tool
@@ -42,7 +42,7 @@ RESTOCK = '[[override]]\ntool = "stock"\nvalue = { item = "lamp", left = 3 }\n'
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     """A notebook whose last cell fails, recorded once for all tests of this file."""
-    from tests.provider import Provider
+    from tests.harness.provider import Provider
 
     folder = tmp_path_factory.mktemp("shop")
     env = clean_env(folder)

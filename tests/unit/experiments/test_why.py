@@ -11,9 +11,9 @@ import tape_jupyter as tape
 from tape_jupyter.cli import tape as command
 from tape_jupyter.experiments.check import Check
 from tape_jupyter.experiments.trials.needed import needed
-from tests.notebook import clean_env, notebook
-from tests.support import digest
-from tests.tapes import ASK
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.support import digest
+from tests.harness.tapes import ASK
 
 TOOL = """import tape_jupyter as tape
 @tape.tool

@@ -17,7 +17,7 @@ from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape as command
 from tape_jupyter.encoding.values.registry import freeze, freeze_error
-from tests.tapes import JSON, Recorder, answered, asked
+from tests.harness.tapes import JSON, Recorder, answered, asked
 
 CHAT = "https://api.openai.com/v1/chat/completions"
 RESPONSES = "https://api.openai.com/v1/responses"

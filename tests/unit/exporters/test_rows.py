@@ -12,8 +12,8 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape as command
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.encoding.values.registry import freeze
-from tests.provider import Scripted
-from tests.tapes import JSON, Recorder, answered, asked
+from tests.harness.provider import Scripted
+from tests.harness.tapes import JSON, Recorder, answered, asked
 from tests.unit.exporters.test_exporters import MODELS
 
 

@@ -8,7 +8,7 @@ import pytest
 from tape_jupyter.files import originals
 from tape_jupyter.files import copies
 from tape_jupyter.errors import BundleError
-from tests.exported import quiet
+from tests.harness.exported import quiet
 
 
 def lay(folder, *names):

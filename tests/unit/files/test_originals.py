@@ -6,10 +6,10 @@ import zipfile
 import pytest
 
 from tape_jupyter.files import originals
-from tests.folders import lies, prints, tape, told
-from tests.notebook import notebook
-from tests.provider import Provider
-from tests.tapes import ASK
+from tests.harness.folders import lies, prints, tape, told
+from tests.harness.notebook import notebook
+from tests.harness.provider import Provider
+from tests.harness.tapes import ASK
 
 DATABASE = """import sqlite3
 memory = sqlite3.connect("memory.sqlite")

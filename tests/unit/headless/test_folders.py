@@ -12,10 +12,10 @@ import pytest
 
 from tape_jupyter.headless import run as headless_run, folders
 from tape_jupyter.isolation import overlays
-from tests.folders import lies, prints, tape, told
-from tests.notebook import clean_env, notebook
-from tests.provider import Provider
-from tests.tapes import ASK
+from tests.harness.folders import lies, prints, tape, told
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.provider import Provider
+from tests.harness.tapes import ASK
 
 WRITES = """import os, pathlib, subprocess, sys
 import helper

@@ -14,7 +14,7 @@ from jupyter_client.connect import LocalPortCache
 
 from tape_jupyter.headless import kernel, run as headless_run
 from tape_jupyter.errors import TapeUsageError
-from tests.notebook import clean_env, notebook
+from tests.harness.notebook import clean_env, notebook
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import tape_jupyter as tape
 from tape_jupyter.cli import tape as command
-from tests.notebook import ROOT, notebook
+from tests.harness.notebook import ROOT, notebook
 
 RACE = """
 import asyncio

@@ -11,9 +11,9 @@ from tape_jupyter.reports import doctor
 from tape_jupyter.headless import run as headless_run
 from tape_jupyter.bundle.proof import process, run as proof_run
 from tape_jupyter.errors import TapeUsageError
-from tests.notebook import clean_env, notebook
-from tests.provider import Provider
-from tests.tapes import ASK
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.provider import Provider
+from tests.harness.tapes import ASK
 
 
 @pytest.fixture(autouse=True)

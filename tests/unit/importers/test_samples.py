@@ -28,7 +28,7 @@ REFUSED = "azure_openai_logs/"
 def told():
     if not TRUTH.exists():
         pytest.skip(f"no samples in {SAMPLES}; name their folder in TAPE_SAMPLES")
-    script = Path(__file__).parents[2] / "import_samples.py"
+    script = Path(__file__).parents[2] / "trials" / "import_samples.py"
     done = subprocess.run(
         [sys.executable, script, SAMPLES, "--truth", TRUTH],
         capture_output=True,

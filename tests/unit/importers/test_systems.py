@@ -2,7 +2,7 @@
 
 from tape_jupyter.exporters import exporting
 from tape_jupyter.importers import recognise, systems
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 
 def test_every_format_has_a_system_and_every_system_a_format():

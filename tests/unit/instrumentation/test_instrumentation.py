@@ -19,7 +19,7 @@ from tape_jupyter.core.context import SENDING
 from tape_jupyter.instrumentation import import_hook, patching
 from tape_jupyter.instrumentation.determinism import clock
 from tape_jupyter.instrumentation.http import replayed_response, http11
-from tests.memory_tape import MemoryTape, taped
+from tests.harness.memory_tape import MemoryTape, taped
 
 
 def in_new_process(program: str) -> str:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from tape_jupyter.session.session import TapeSession
-from tests.provider import Provider
-from tests.taped_cells import ask, on_tape, taped
+from tests.harness.provider import Provider
+from tests.harness.taped_cells import ask, on_tape, taped
 
 openfeature = pytest.importorskip("openfeature")
 

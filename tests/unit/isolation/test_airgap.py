@@ -14,7 +14,7 @@ from tape_jupyter.isolation import audit_events
 from tape_jupyter.isolation.network_guard import Guard, Policy, Sighting
 from tape_jupyter.errors import BlockedConnection
 from tape_jupyter.core.context import ORIGIN, SENDING, Origin
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 PRELUDE = """
 import asyncio, contextvars, json, os, socket, subprocess, sys, threading, time

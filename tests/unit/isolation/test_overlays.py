@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tape_jupyter.isolation.overlays import Overlay, prefix
-from tests.folders import lies
+from tests.harness.folders import lies
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from traitlets.config import Config
 
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.jupyter import line_commands, magics
-from tests.notebook import notebook
+from tests.harness.notebook import notebook
 
 
 @pytest.fixture

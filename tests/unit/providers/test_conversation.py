@@ -12,7 +12,7 @@ from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.providers.registry import call_facts
 from tape_jupyter.providers import conversation, http
 from tape_jupyter.providers.conversation import whole_blocks
-from tests.tapes import JSON
+from tests.harness.tapes import JSON
 
 CORPUS = Path(os.environ.get("TAPE_CORPUS", "../shared/corpus")) / "corpus_dev.jsonl.gz"
 

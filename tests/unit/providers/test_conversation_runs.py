@@ -3,10 +3,10 @@
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-import adversarial
+from tests.trials import adversarial
 import flow_score
 import pytest
-import whole_runs
+from tests.trials import whole_runs
 
 
 @pytest.fixture(scope="module")

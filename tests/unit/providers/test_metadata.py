@@ -6,7 +6,7 @@ import pytest
 
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.providers.metadata import particulars, user_of
-from tests.seen_runs import chat, said
+from tests.harness.seen_runs import chat, said
 
 
 @pytest.mark.parametrize(

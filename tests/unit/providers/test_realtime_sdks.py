@@ -14,9 +14,9 @@ from tape_jupyter.core.call import Request
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.providers.registry import call_facts
-from tests.socket_runs import server
-from tests.sockets import UNMANAGED, SocketServer, certified
-from tests.taped_cells import on_tape
+from tests.harness.socket_runs import server
+from tests.harness.sockets import UNMANAGED, SocketServer, certified
+from tests.harness.taped_cells import on_tape
 
 pytestmark = pytest.mark.filterwarnings(
     # The SDK holds the threads client as websockets 17.1 wants it no longer. The module at the end of the line: who is

@@ -13,7 +13,8 @@ from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.providers import editing
 from tape_jupyter.providers.protocol import TAPE_ONLY
 from tape_jupyter.providers.streams.events import parse_events
-from tests import reencode_corpus, reencode_edits, sdk_views
+from tests import reencode_corpus, reencode_edits
+from tests.harness import sdk_views
 
 ROOT = Path(__file__).resolve().parents[3]
 CORPUS = Path(os.environ.get("TAPE_CORPUS", ROOT.parent / "shared" / "corpus"))

@@ -29,7 +29,7 @@ from tape_jupyter.providers.registry import (
     recalled,
 )
 from tape_jupyter.providers import http, pricing
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 JSON, SSE = (("content-type", "application/json"),), (("content-type", "text/event-stream"),)
 FRAMES = (("content-type", "application/vnd.amazon.eventstream"),)

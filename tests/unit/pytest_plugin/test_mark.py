@@ -9,8 +9,8 @@ import pytest
 
 from tape_jupyter.pytest_plugin import mark
 from tape_jupyter.cassette.cassette import Cassette
-from tests.notebook import ROOT, clean_env
-from tests.provider import Provider
+from tests.harness.notebook import ROOT, clean_env
+from tests.harness.provider import Provider
 
 pytest_plugins = ["pytester"]
 ASK = """

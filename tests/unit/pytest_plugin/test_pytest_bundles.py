@@ -9,8 +9,8 @@ import pytest
 from tape_jupyter.bundle.proof import expected
 from tape_jupyter.bundle import trust
 from tape_jupyter.bundle.archive.manifest import ProofDifference, Expected
-from tests import bundles
-from tests.notebook import ROOT
+from tests.harness import bundles
+from tests.harness.notebook import ROOT
 
 pytest_plugins = ["pytester"]
 CELLS = [

@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from tests.exported import taped
-from tests.notebook import ROOT, clean_env
-from tests.tapes import ASK
+from tests.harness.exported import taped
+from tests.harness.notebook import ROOT, clean_env
+from tests.harness.tapes import ASK
 
 pytest_plugins = ["pytester"]
 

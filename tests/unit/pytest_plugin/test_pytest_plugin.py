@@ -4,7 +4,7 @@ import subprocess
 import sys
 import tomllib
 
-from tests.notebook import ROOT
+from tests.harness.notebook import ROOT
 
 ENTRY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
 

@@ -10,7 +10,7 @@ import pytest
 from tape_jupyter.replay.player import Frozen, GoLive, Player, Refuse, Stub
 from tape_jupyter.cassette.runs import CellIdentity, RecordedRun, current_runs, run_of
 from tape_jupyter.replay.selection import Selection, CallOrigin
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 
 @dataclass(frozen=True)

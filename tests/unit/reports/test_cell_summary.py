@@ -15,7 +15,7 @@ from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.reports import cell_summary, waterfall
 from tape_jupyter.session.cell import CellReport, ReportRow
 from tape_jupyter.providers.registry import Facts, Usage
-from tests.provider import Provider, Scripted
+from tests.harness.provider import Provider, Scripted
 
 JSON_HEADERS = {"content-type": "application/json"}
 EVIL = "</script></td><img src=x onerror=alert(1)><script>alert(2)</script>"

@@ -8,8 +8,8 @@ from tape_jupyter.commands import takes
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.reports.diff import drifts
-from tests.seen_runs import claude, claude_said, recorded, tool
-from tests.tapes import Recorder, answered, asked, churn
+from tests.harness.seen_runs import claude, claude_said, recorded, tool
+from tests.harness.tapes import Recorder, answered, asked, churn
 
 STREAM = b"".join(
     b'data: {"delta": {"text": "%s"}}\n\n' % word

@@ -6,7 +6,7 @@ from importlib import metadata
 import pytest
 
 from tape_jupyter.reports import doctor
-from tests.tapes import churn
+from tests.harness.tapes import churn
 
 
 def by_name(found):

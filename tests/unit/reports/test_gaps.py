@@ -10,9 +10,9 @@ from tape_jupyter import cli
 from tape_jupyter.reports import gaps
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
-from tests.notebook import ROOT
-from tests.seen_runs import chat, recorded, said, tool
-from tests.tapes import churn
+from tests.harness.notebook import ROOT
+from tests.harness.seen_runs import chat, recorded, said, tool
+from tests.harness.tapes import churn
 
 
 def made(*paths):

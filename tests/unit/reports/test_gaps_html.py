@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tape_jupyter.reports import gaps_html, gaps
-from tests.seen_runs import chat, recorded, said, tool
+from tests.harness.seen_runs import chat, recorded, said, tool
 
 
 class Page(HTMLParser):

@@ -8,7 +8,7 @@ from tape_jupyter.reports import listing
 from tape_jupyter.core.call import Reply
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
-from tests.tapes import Recorder, answered, asked, churn
+from tests.harness.tapes import Recorder, answered, asked, churn
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from tape_jupyter.core.call import Request
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape as command
 from tape_jupyter.errors import TapeUsageError
-from tests.pages import unfolded
-from tests.spanned import Recording, answered, asked, failed, fetched, tool
-from tests.tapes import JSON
+from tests.harness.pages import unfolded
+from tests.harness.spanned import Recording, answered, asked, failed, fetched, tool
+from tests.harness.tapes import JSON
 
 EVIL = "</script><img src=x onerror=alert(1)><!--<script>"
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tape_jupyter.reports.page import fold_spans, packed_block, plain_block, shared
-from tests.pages import _joined, unfolded
+from tests.harness.pages import _joined, unfolded
 
 TEXTS = st.text(alphabet="ab\U0001f642\u00e9", max_size=60)
 

@@ -28,8 +28,8 @@ from tape_jupyter.encoding.values.registry import freeze, freeze_error
 from tape_jupyter.errors import BundleError
 from tape_jupyter.secrets import leaks
 from tape_jupyter.secrets.registry import Secrets
-from tests.plants import LETTERS
-from tests.recorder import JSON, SSE, Recorder
+from tests.harness.plants import LETTERS
+from tests.harness.recorder import JSON, SSE, Recorder
 
 RANDOM = random.Random(20261126)
 KNOWN = "".join(RANDOM.choices(LETTERS, k=40))

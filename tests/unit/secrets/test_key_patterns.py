@@ -9,7 +9,7 @@ import pytest
 
 from tape_jupyter.secrets import key_patterns
 from tape_jupyter.secrets.registry import placeholder
-from tests.plants import KINDS, MORE, b64url, checked, drawn, made
+from tests.harness.plants import KINDS, MORE, b64url, checked, drawn, made
 
 ALL = {**KINDS, **MORE}
 

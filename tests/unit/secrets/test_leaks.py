@@ -17,8 +17,8 @@ from tape_jupyter.secrets import environment, leaks
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.encoding.values.registry import freeze
 from tape_jupyter.secrets.registry import Secrets
-from tests.plants import ENCODINGS, KINDS, MORE, made
-from tests.recorder import SSE, Recorder, reply, request
+from tests.harness.plants import ENCODINGS, KINDS, MORE, made
+from tests.harness.recorder import SSE, Recorder, reply, request
 from tests.unit.secrets.test_passages import png
 
 NOBODY = Secrets()

@@ -12,7 +12,7 @@ import pytest
 from tape_jupyter.secrets import masking, passages
 from tape_jupyter.secrets.masking import Masking, recut_masked
 from tape_jupyter.secrets.registry import Secrets
-from tests.plants import ENCODINGS, made
+from tests.harness.plants import ENCODINGS, made
 from tests.unit.secrets.test_passages import png
 
 TOKEN, _ = made("github", random.Random(1))

@@ -12,7 +12,7 @@ import zlib
 from tape_jupyter.secrets import passages
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.encoding.values.registry import freeze
-from tests.recorder import JSON, SSE, Recorder, reply, request, talk
+from tests.harness.recorder import JSON, SSE, Recorder, reply, request, talk
 
 
 def said(path, data):

@@ -14,8 +14,8 @@ from tape_jupyter.secrets import key_patterns, leaks, nested_encodings, passages
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.encoding.values.registry import freeze
-from tests.plants import KINDS, MORE, made
-from tests.recorder import SSE, Recorder, reply, request
+from tests.harness.plants import KINDS, MORE, made
+from tests.harness.recorder import SSE, Recorder, reply, request
 
 COUNT = int(os.environ.get("TAPE_PROPERTY_COUNT", "60"))
 KNOWN = "vault9Qx7-plain/word+5"

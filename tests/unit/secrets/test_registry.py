@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import ENCODINGS, KINDS
+from tests.harness.planted import ENCODINGS, KINDS
 
 from tape_jupyter.encoding.http import body as http_body
 from tape_jupyter.cassette import records
@@ -16,7 +16,7 @@ from tape_jupyter.encoding.yaml import emitter
 from tape_jupyter.core.call import Request
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.secrets.registry import Secrets, marker, placeholder
-from tests.timing import passes
+from tests.harness.timing import passes
 
 CONTEXTS = (
     "{}",

@@ -3,10 +3,10 @@ import string
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from planted import ENCODINGS, KINDS
+from tests.harness.planted import ENCODINGS, KINDS
 
 from tape_jupyter.secrets import spellings
-from tests.timing import passes
+from tests.harness.timing import passes
 
 FILLER = "lorem ipsum dolor sit amet, consectetur adipiscing elit. " * 40
 

@@ -21,7 +21,7 @@ from tape_jupyter.session import session
 from tape_jupyter.session.cell import RunRecording
 from tape_jupyter.core.context import ORIGIN
 from tape_jupyter.secrets.registry import Secrets
-from tests.provider import Scripted
+from tests.harness.provider import Scripted
 
 
 def ask(provider, text, client=httpx):
@@ -416,7 +416,7 @@ def test_keys_are_not_needed_in_replay_and_never_reach_the_file(provider, tmp_pa
 
 
 def test_a_tool_runs_while_recording_and_never_in_replay(provider, tmp_path):
-    from tests.tool_runs import Witness
+    from tests.harness.tool_runs import Witness
 
     ran = Witness()
 

@@ -1,7 +1,7 @@
 """What a recorded cell tells of files stands on its end mark, once, in a real kernel."""
 
 from tape_jupyter.cassette.cassette import Cassette
-from tests.notebook import Kernel, notebook
+from tests.harness.notebook import Kernel, notebook
 
 
 def told(folder):

@@ -9,8 +9,8 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.errors import TapeUsageError, UnmatchedCall
 from tape_jupyter.session import mismatch
-from tests.taped_cells import ask
-from tests.tool_runs import Witness
+from tests.harness.taped_cells import ask
+from tests.harness.tool_runs import Witness
 
 RAN = Witness()
 MOOD = ["negative"]

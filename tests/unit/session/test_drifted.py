@@ -3,8 +3,8 @@
 import httpx
 
 import tape_jupyter as tape
-from tests.provider import Provider, Scripted
-from tests.taped_cells import ask, question, taped
+from tests.harness.provider import Provider, Scripted
+from tests.harness.taped_cells import ask, question, taped
 
 ANSWER = '{{"type": "message", "model": "{model}", "content": [{{"type": "text", "text": "yes"}}], "system_fingerprint": "fp"}}'
 

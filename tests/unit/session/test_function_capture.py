@@ -8,7 +8,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import UnmatchedCall
-from tests.taped_cells import on_tape
+from tests.harness.taped_cells import on_tape
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette.journal import Journal
 from tape_jupyter.session import session
-from tests.provider import Scripted, sse
-from tests.taped_cells import ask, on_tape, question, taped, texts
-from tests.timing import Expires
+from tests.harness.provider import Scripted, sse
+from tests.harness.taped_cells import ask, on_tape, question, taped, texts
+from tests.harness.timing import Expires
 
 STREAM = {"content-type": "text/event-stream"}
 STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'

@@ -13,9 +13,9 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette.cassette import WHOLE_CHECK
 from tape_jupyter.session.session import TapeSession
-from tests.provider import Scripted
-from tests.taped_cells import ask, on_tape, question, taped
-from tests.tool_runs import Witness
+from tests.harness.provider import Scripted
+from tests.harness.taped_cells import ask, on_tape, question, taped
+from tests.harness.tool_runs import Witness
 
 STREAM = {"content-type": "text/event-stream"}
 

@@ -9,8 +9,8 @@ from tape_jupyter.reports import listing
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.session.labels import CellTags, Tags, baggage, flags_of
 from tape_jupyter.secrets.registry import Secrets
-from tests.provider import Provider
-from tests.taped_cells import ask, on_tape, taped
+from tests.harness.provider import Provider
+from tests.harness.taped_cells import ask, on_tape, taped
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
 """Bodies too large for memory come back as they were, and take none of it. TAPE_NIGHTLY asks for a gigabyte of each client
-(tests/large_bodies.py).
+(tests/trials/large_bodies.py).
 """
 
 import os
 
 import pytest
 
-from tests.large_bodies import MOST, PROGRAMS, provider, rounds
+from tests.trials.large_bodies import MOST, PROGRAMS, provider, rounds
 
 NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
 SOME = ("httpx_reply", "requests_upload_file", "aiohttp_upload")

@@ -5,7 +5,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.session.session import CellRequest
-from tests.provider import Scripted
+from tests.harness.provider import Scripted
 
 TOKEN = "9944b09199c62bcf9418ad846dd0e4bbdfc6ee4b"
 

@@ -11,10 +11,10 @@ import tape_jupyter as tape
 from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.core.plain_text import format_count, format_times
 from tape_jupyter.session.mismatch import title
-from tests.notebook import Kernel
-from tests.provider import Provider
-from tests.taped_cells import ask, on_tape
-from tests.tapes import ASK
+from tests.harness.notebook import Kernel
+from tests.harness.provider import Provider
+from tests.harness.taped_cells import ask, on_tape
+from tests.harness.tapes import ASK
 
 
 @pytest.fixture(scope="module")

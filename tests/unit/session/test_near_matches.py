@@ -12,7 +12,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.session import session
-from tests.taped_cells import on_tape
+from tests.harness.taped_cells import on_tape
 
 ADA, BOB = "8f3kd92Qx71Wm4Tz9aPq", "1b7zz04Lm55Ry2Gh6cVn"
 
@@ -117,7 +117,7 @@ def numbered(provider):
 
 
 def _numbered(n):
-    from tests.provider import Scripted
+    from tests.harness.provider import Scripted
 
     return Scripted(headers={"content-type": "application/json"}, chunks=[b'{"nth": %d}' % n])
 

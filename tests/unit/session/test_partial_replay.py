@@ -15,8 +15,8 @@ from tape_jupyter.cassette.cassette import Cassette, Overridden
 from tape_jupyter.errors import BlockedConnection, CassetteError, TapeUsageError, UnmatchedCall
 from tape_jupyter.session.partial_replay import sessions_own
 from tape_jupyter.session.cell import CellRequest
-from tests.taped_cells import ask
-from tests.tool_runs import Witness
+from tests.harness.taped_cells import ask
+from tests.harness.tool_runs import Witness
 
 RAN = Witness()
 RATE = [1]
@@ -249,7 +249,7 @@ def test_only_the_named_hosts_connections_are_let_through_and_that_is_said(
 
 
 def test_a_live_error_and_a_live_stream_that_breaks_are_kept(provider, path, recorded):
-    from tests.provider import Scripted
+    from tests.harness.provider import Scripted
 
     with tape.replaying(path, live="llm", take="t"):
         provider.script("/v1/messages", Scripted(429, {"content-type": "application/json"}, [b'{"error": {"mes'], then="end"))  # fmt: skip
@@ -290,7 +290,7 @@ def test_a_placeholder_for_a_key_is_not_sent(provider, path, recorded, monkeypat
 def test_a_take_is_told_of_a_newer_recording_below(provider, path, recorded):
     with tape.replaying(path, live="tool:lookup", take="t"):
         program(provider)
-    from tests.tapes import Recorder, answered, asked
+    from tests.harness.tapes import Recorder, answered, asked
 
     run = tape.open(path).runs[0]
     newer = Recorder(path, "another kernel").run(run["source"], (asked("q"), answered("a")))

@@ -14,8 +14,8 @@ from tape_jupyter.session import pins
 from tape_jupyter.session.options import PINS
 from tape_jupyter.session.session import CellRequest, TapeSession
 from tape_jupyter.core.context import ORIGIN
-from tests.taped_cells import taped
-from tests.timing import ratio
+from tests.harness.taped_cells import taped
+from tests.harness.timing import ratio
 
 
 @tape.tool

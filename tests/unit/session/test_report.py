@@ -4,8 +4,8 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.session.summary_rows import row_of_entry
-from tests.provider import Provider, Scripted
-from tests.taped_cells import ask, on_tape
+from tests.harness.provider import Provider, Scripted
+from tests.harness.taped_cells import ask, on_tape
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.session import saved_output
-from tests.spanned import Recording, answered, asked, tool
+from tests.harness.spanned import Recording, answered, asked, tool
 
 
 def over(tape, run="", served=()):

@@ -21,9 +21,9 @@ from tape_jupyter.errors import (
     UnmatchedCall,
 )
 from tape_jupyter.session.session import CellRequest, TapeSession, source_hash
-from tests.notebook import notebook
-from tests.provider import Provider
-from tests.taped_cells import ask, on_tape, taped
+from tests.harness.notebook import notebook
+from tests.harness.provider import Provider
+from tests.harness.taped_cells import ask, on_tape, taped
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 import tape_jupyter as tape
-from tests.folders import prints, told
-from tests.folders import tape as command
-from tests.notebook import notebook
-from tests.provider import Provider, Scripted
-from tests.taped_cells import ask
+from tests.harness.folders import prints, told
+from tests.harness.folders import tape as command
+from tests.harness.notebook import notebook
+from tests.harness.provider import Provider, Scripted
+from tests.harness.taped_cells import ask
 
 AT = {"created_at": "2026-01-01T00:00:00Z", "modified_at": "2026-01-01T00:00:00Z"}
 

@@ -10,8 +10,8 @@ import warnings
 import pytest
 
 import tape_jupyter as tape
-from tests.tool_runs import ran as bodies
-from tests.tool_runs import replayed, same
+from tests.harness.tool_runs import ran as bodies
+from tests.harness.tool_runs import replayed, same
 
 
 @pytest.fixture(autouse=True)

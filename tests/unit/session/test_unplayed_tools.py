@@ -3,11 +3,11 @@
 import httpx
 import pytest
 
-from tests.provider import Provider
-from tests.taped_cells import question, taped
+from tests.harness.provider import Provider
+from tests.harness.taped_cells import question, taped
 
 HEAD = """
-from tests.tool_runs import Witness
+from tests.harness.tool_runs import Witness
 ran = Witness()
 def agent(*handlers):
     ask("go")

@@ -8,7 +8,7 @@ import pytest
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.spans.dataframe import TYPES
-from tests.spanned import Recording, answered, asked, failed, tool
+from tests.harness.spanned import Recording, answered, asked, failed, tool
 
 
 def framed(tmp_path, text="negative"):

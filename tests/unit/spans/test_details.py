@@ -9,8 +9,8 @@ from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.spans import details, formatting
 from tape_jupyter.spans.rows import Spans
-from tests.spanned import Recording, answered, asked, failed, fetched, tool
-from tests.tapes import JSON
+from tests.harness.spanned import Recording, answered, asked, failed, fetched, tool
+from tests.harness.tapes import JSON
 
 
 @pytest.fixture

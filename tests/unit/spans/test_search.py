@@ -4,7 +4,7 @@ import pytest
 
 from tape_jupyter.spans.rows import Spans
 from tape_jupyter.spans.search import search_spans
-from tests.spanned import Recording, answered, asked, tool
+from tests.harness.spanned import Recording, answered, asked, tool
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.spans import headers, titles, rows as spans_rows, tree
 from tape_jupyter.spans.rows import MARKS, Spans
 from tape_jupyter.spans.tree import Pending
-from tests.spanned import Recording, answered, asked, failed, fetched, tool
-from tests.tapes import JSON
+from tests.harness.spanned import Recording, answered, asked, failed, fetched, tool
+from tests.harness.tapes import JSON
 
 HOSTILE = [
     "</script><script>alert(1)</script>",

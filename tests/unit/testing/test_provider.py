@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from tape_jupyter import testing
-from tests.notebook import clean_env, notebook
+from tests.harness.notebook import clean_env, notebook
 
 ASK = {"model": "claude-test", "max_tokens": 50}
 QUESTION = [{"role": "user", "content": "Where is my order?"}]

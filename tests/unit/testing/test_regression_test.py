@@ -13,9 +13,9 @@ import tape_jupyter as tape
 from tape_jupyter import cli, testing
 from tape_jupyter.testing import regression_test
 from tape_jupyter.errors import NotExported
-from tests.exported import taped
-from tests.notebook import ROOT, clean_env
-from tests.tapes import ASK
+from tests.harness.exported import taped
+from tests.harness.notebook import ROOT, clean_env
+from tests.harness.tapes import ASK
 
 TOOL = """import tape_jupyter as tape
 @tape.tool

@@ -7,10 +7,10 @@ import tape_jupyter as tape
 from tape_jupyter import testing
 from tape_jupyter.bundle.archive import manifest
 from tape_jupyter.cli import tape as command
-from tests import bundles
-from tests.notebook import clean_env, notebook
-from tests.provider import Provider
-from tests.tapes import ASK, Recorder, answered, asked, churn
+from tests.harness import bundles
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.provider import Provider
+from tests.harness.tapes import ASK, Recorder, answered, asked, churn
 
 
 def test_the_spans_of_a_recording_are_those_of_each_cells_newest_run(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from tape_jupyter.bundle.archive.containers import MOST_RATIO, Packer, Zipped, begins
 from tape_jupyter.errors import BundleError
-from tests.bundles import CONTENT, by_hand, packed
+from tests.harness.bundles import CONTENT, by_hand, packed
 
 FILES = {
     "manifest.json": b"{}",

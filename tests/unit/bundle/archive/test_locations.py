@@ -11,7 +11,7 @@ from tape_jupyter import bundle
 from tape_jupyter.bundle.archive import locations
 from tape_jupyter.bundle.verify import verify_bundle
 from tape_jupyter.errors import BundleError, TapeUsageError
-from tests.bundles import CONTENT, made, packed, written
+from tests.harness.bundles import CONTENT, made, packed, written
 
 
 @pytest.fixture

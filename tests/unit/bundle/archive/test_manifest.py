@@ -7,7 +7,7 @@ import pytest
 
 from tape_jupyter.bundle.archive import manifest
 from tape_jupyter.errors import BundleError
-from tests.bundles import CONTENT, made
+from tests.harness.bundles import CONTENT, made
 
 
 def changed(**said):

@@ -12,7 +12,7 @@ from tape_jupyter.bundle.environment import (
 )
 from tape_jupyter.bundle.proof.collection import Collected
 from tape_jupyter.bundle.environment.requirements import Local
-from tests.package_index import IndexServer, wheel_of
+from tests.harness.package_index import IndexServer, wheel_of
 
 PYTHON = {"version": "3.11.7", "tag": "cp311-cp311-linux_x86_64"}
 

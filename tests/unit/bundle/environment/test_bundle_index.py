@@ -8,7 +8,7 @@ import pytest
 
 from tape_jupyter.bundle.environment import index
 from tape_jupyter.bundle.environment.index import PackageIndex, configured
-from tests.package_index import IndexServer, wheel_of
+from tests.harness.package_index import IndexServer, wheel_of
 
 
 @pytest.fixture(autouse=True)

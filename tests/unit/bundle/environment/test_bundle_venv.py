@@ -15,7 +15,7 @@ from tape_jupyter.bundle.environment import (
 from tape_jupyter.bundle.proof.collection import Collected
 from tape_jupyter.bundle.environment.requirements import Local
 from tape_jupyter.errors import BundleError
-from tests.package_index import Carried, IndexServer, wheel_of
+from tests.harness.package_index import Carried, IndexServer, wheel_of
 
 OWN = f"{sys.version_info[0]}.{sys.version_info[1]}.0"
 UV = environment_install.locate_uv(

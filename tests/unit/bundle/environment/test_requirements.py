@@ -11,7 +11,7 @@ import zipfile
 import pytest
 
 from tape_jupyter.bundle.environment import requirements
-from tests.package_index import wheel_of
+from tests.harness.package_index import wheel_of
 
 
 @pytest.fixture

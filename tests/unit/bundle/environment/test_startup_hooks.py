@@ -11,7 +11,7 @@ import pytest
 from tape_jupyter.bundle.environment import lock, install
 from tape_jupyter.errors import BundleError
 from tape_jupyter.isolation import namespaces, sandbox
-from tests.package_index import wheel_of
+from tests.harness.package_index import wheel_of
 from tests.unit.bundle.environment.test_bundle_venv import FOREIGN, UV, altered, run, world
 
 __all__ = ["world"]

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from tests.hostile.test_costly_bundles import with_lock
-from tests.hostile_bundles import CANARY, Place, state
-from tests.package_index import IndexServer, wheel_of
-from tests.system_calls import (
+from tests.trials.hostile_bundles import CANARY, Place, state
+from tests.harness.package_index import IndexServer, wheel_of
+from tests.harness.system_calls import (
     OPENED,
     STRACE,
     changed_paths,

@@ -4,7 +4,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_output
 
 from tape_jupyter.bundle.proof import process, run
-from tests.exported import churn, whole  # noqa: F401 - fixtures
+from tests.harness.exported import churn, whole  # noqa: F401 - fixtures
 
 
 def stream(text):
@@ -96,7 +96,7 @@ def test_a_cell_that_asks_otherwise_or_goes_to_the_network_untaped_is_named(chur
 def test_a_tool_that_writes_elsewhere_is_not_exported_as_proven(tmp_path, monkeypatch):
     from tape_jupyter.bundle.export import Options, export_bundle
     from tape_jupyter.errors import NotExported
-    from tests.exported import newcomer, taped
+    from tests.harness.exported import newcomer, taped
 
     newcomer(tmp_path, monkeypatch)
     elsewhere = tmp_path / "elsewhere" / "note.txt"

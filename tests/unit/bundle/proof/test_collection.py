@@ -9,7 +9,7 @@ from tape_jupyter.bundle.proof import collection
 from tape_jupyter.bundle.proof.collection import Collected, Left
 from tape_jupyter.bundle.proof.inputs import InputFile
 from tape_jupyter.errors import BundleError
-from tests.notebook import Kernel
+from tests.harness.notebook import Kernel
 
 CELLS = (
     "import csv; rows = list(csv.reader(open('data/sales.csv')))",

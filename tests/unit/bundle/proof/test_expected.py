@@ -7,8 +7,8 @@ from tape_jupyter.bundle.proof import expected
 from tape_jupyter.bundle.session import session_of
 from tape_jupyter.comparison.outputs import places
 from tape_jupyter.cassette.cell_sources import source_hash
-from tests.notebook import notebook
-from tests.tapes import Recorder, answered, asked
+from tests.harness.notebook import notebook
+from tests.harness.tapes import Recorder, answered, asked
 
 
 def stream(text):

@@ -9,7 +9,7 @@ from tape_jupyter.headless import run as headless_run
 from tape_jupyter.isolation import namespaces
 from tape_jupyter.bundle.proof import process
 from tape_jupyter.errors import BundleError
-from tests.notebook import ROOT, notebook
+from tests.harness.notebook import ROOT, notebook
 
 
 @pytest.fixture(autouse=True)

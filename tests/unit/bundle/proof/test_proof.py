@@ -8,7 +8,7 @@ from traitlets.config import Config
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.jupyter.rerun import isolated
 from tape_jupyter.jupyter.rerun.isolated import ProofCase
-from tests.notebook import notebook
+from tests.harness.notebook import notebook
 
 
 def test_a_cells_text_is_told_as_a_fresh_process_tells_it():

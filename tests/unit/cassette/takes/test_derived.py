@@ -7,7 +7,7 @@ import pytest
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.secrets.registry import Secrets
-from tests.tapes import Recorder, answered, asked, churn
+from tests.harness.tapes import Recorder, answered, asked, churn
 
 
 def test_a_cassette_itself_takes_no_override(tmp_path):

@@ -9,7 +9,7 @@ from tape_jupyter.cassette.takes import edits
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.encoding.values.registry import freeze, thaw
-from tests.tapes import JSON, Recorder
+from tests.harness.tapes import JSON, Recorder
 
 URL = "https://api.anthropic.com/v1/messages"
 SSE = (("content-type", "text/event-stream; charset=utf-8"), ("request-id", "req_9"))
@@ -92,7 +92,7 @@ def answered(path, take, number):
 
 def message(reply):
     """The message as a program's SDK has it."""
-    from tests.sdk_views import sees
+    from tests.harness.sdk_views import sees
 
     return sees("anthropic", reply.body, streamed=b"event:" in reply.body)
 

@@ -21,8 +21,8 @@ from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.encoding.values.registry import thaw_error
 from tape_jupyter.providers.streams.events import parse_events
-from tests.provider import Provider, Scripted
-from tests.tapes import JSON, Recorder, asked
+from tests.harness.provider import Provider, Scripted
+from tests.harness.tapes import JSON, Recorder, asked
 from tests.unit.providers.test_reencode import END, START, block, chat, sse
 
 SSE = (("content-type", "text/event-stream"),)

@@ -10,7 +10,7 @@ from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import FunctionCall, Reply, Value
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import CassetteError, TapeUsageError
-from tests.tapes import JSON, Recorder, answered, asked, churn
+from tests.harness.tapes import JSON, Recorder, answered, asked, churn
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import tape_jupyter as tape
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.cassette.takes.undo import undo
-from tests.tapes import answered, churn
+from tests.harness.tapes import answered, churn
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_choice_that_is_no_name_or_of_no_take_is_none(path):
 def test_the_chosen_take_replays_without_a_word_and_the_recording_by_its_own_name(
     provider, tmp_path
 ):
-    from tests.taped_cells import ask
+    from tests.harness.taped_cells import ask
 
     path = tmp_path / "nb.tapes" / "main.tape.yaml"
     with tape.recording(path):

@@ -19,7 +19,7 @@ from tape_jupyter.encoding.http import aws_event_stream
 from tape_jupyter.encoding.http.content_encoding import sealed
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.cassette.match_key import json_value
-from tests.timing import at_once, growth, ratio
+from tests.harness.timing import at_once, growth, ratio
 
 
 def written_and_read(section):

@@ -17,7 +17,7 @@ from tape_jupyter.encoding.http.content_encoding import (
     sealed,
 )
 from tape_jupyter.errors import CassetteError
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 ALL = [
     "gzip",

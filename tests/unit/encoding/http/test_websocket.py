@@ -12,7 +12,7 @@ from tape_jupyter.encoding.http.websocket import TurnWatch, parse_frame, frames_
 from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.core.websocket import WebSocketFrame
 from tape_jupyter.errors import CassetteError, UnmatchedCall
-from tests.tapes import Recorder
+from tests.harness.tapes import Recorder
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

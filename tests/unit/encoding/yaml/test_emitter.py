@@ -8,7 +8,7 @@ import yaml
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse_record, top
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 CALL = {
     "call": "78a670b1",

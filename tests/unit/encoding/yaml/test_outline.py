@@ -7,7 +7,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.encoding.yaml.outline import Outline, Outlines
 from tape_jupyter.encoding.yaml.parser import HEAD, TAIL, Reader
 from tape_jupyter.encoding.yaml.emitter import emit, parse_record
-from tests.timing import ratio
+from tests.harness.timing import ratio
 
 
 def reply(number, text, **more):

@@ -4,7 +4,7 @@ import pytest
 
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.encoding.yaml.emitter import emit, head, keys, parse_record, top
-from tests.timing import at_once, passes
+from tests.harness.timing import at_once, passes
 
 
 def refusal(body, *, whole=False):

@@ -11,7 +11,7 @@ import tape_jupyter as tape
 from tape_jupyter.errors import BlockedConnection
 from tape_jupyter.instrumentation.concurrency import processes
 from tape_jupyter.instrumentation import unpatch_all
-from tests.provider import Provider
+from tests.harness.provider import Provider
 
 FORK = multiprocessing.get_context("fork")
 

@@ -21,7 +21,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.instrumentation.determinism import entropy
-from tests.twice import scramble, twice
+from tests.harness.twice import scramble, twice
 
 DRAWS = {
     "uuid4": lambda: str(uuid.uuid4()),

@@ -8,7 +8,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.instrumentation.determinism import rust_uuids
-from tests.twice import twice
+from tests.harness.twice import twice
 
 uuid_utils = pytest.importorskip("uuid_utils")
 compat = pytest.importorskip("uuid_utils.compat")

@@ -26,11 +26,11 @@ from tape_jupyter.cassette.match_key import match_key
 from tape_jupyter.session.session import TapeSession
 from tape_jupyter.core.context import SENDING
 from tape_jupyter.secrets.registry import Secrets
-from tests.memory_tape import MemoryTape, taped
-from tests.provider import Provider, Scripted, closed_port, sse
-from tests.taped_cells import on_tape
-from tests.taped_cells import taped as taped_cell
-from tests.wire_runs import deaf_port, live_source, provider, tape, twice
+from tests.harness.memory_tape import MemoryTape, taped
+from tests.harness.provider import Provider, Scripted, closed_port, sse
+from tests.harness.taped_cells import on_tape
+from tests.harness.taped_cells import taped as taped_cell
+from tests.harness.wire_runs import deaf_port, live_source, provider, tape, twice
 
 PROMPT = {
     "model": "m",

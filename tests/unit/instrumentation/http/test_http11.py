@@ -10,8 +10,8 @@ import pytest
 import requests
 
 from tape_jupyter.instrumentation.http.http11 import Chunked
-from tests.provider import Scripted
-from tests.wire_runs import provider, tape, twice
+from tests.harness.provider import Scripted
+from tests.harness.wire_runs import provider, tape, twice
 
 __all__ = ["provider", "tape"]
 

@@ -28,11 +28,11 @@ from tape_jupyter.errors import TapeError, UnmatchedCall
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.session.session import TapeSession
 from tape_jupyter.core.context import SENDING
-from tests.memory_tape import MemoryTape, taped
-from tests.provider import Provider, Scripted, closed_port, sse
-from tests.taped_cells import on_tape
-from tests.taped_cells import taped as taped_cell
-from tests.wire_runs import live_source, provider, tape, twice
+from tests.harness.memory_tape import MemoryTape, taped
+from tests.harness.provider import Provider, Scripted, closed_port, sse
+from tests.harness.taped_cells import on_tape
+from tests.harness.taped_cells import taped as taped_cell
+from tests.harness.wire_runs import live_source, provider, tape, twice
 
 PROMPT = json.dumps(
     {"model": "m", "messages": [{"role": "user", "content": "Where is the amber fox?"}]}

@@ -21,10 +21,10 @@ from tape_jupyter.core.call import Play, Reply
 from tape_jupyter.errors import TapeError, UnmatchedCall
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.core.context import SENDING
-from tests.memory_tape import MemoryTape, taped
-from tests.provider import Provider, Scripted, closed_port, sse
-from tests.timing import Expires
-from tests.wire_runs import deaf_port, live_source, patience, provider, tape, twice
+from tests.harness.memory_tape import MemoryTape, taped
+from tests.harness.provider import Provider, Scripted, closed_port, sse
+from tests.harness.timing import Expires
+from tests.harness.wire_runs import deaf_port, live_source, patience, provider, tape, twice
 
 PROMPT = {
     "model": "m",

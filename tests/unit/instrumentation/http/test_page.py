@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tape_jupyter as tape
-from tests.provider import Provider
+from tests.harness.provider import Provider
 
 PAGE = Path(__file__).parents[4] / "docs" / "contributing" / "inside.md"
 TINYHTTP = """

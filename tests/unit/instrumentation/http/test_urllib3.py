@@ -26,10 +26,10 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.core.context import SENDING
-from tests.memory_tape import MemoryTape, taped
-from tests.provider import Provider, Scripted, closed_port, frame, sse
-from tests.sockets import certified
-from tests.wire_runs import deaf_port, live_source, patience, provider, tape, twice
+from tests.harness.memory_tape import MemoryTape, taped
+from tests.harness.provider import Provider, Scripted, closed_port, frame, sse
+from tests.harness.sockets import certified
+from tests.harness.wire_runs import deaf_port, live_source, patience, provider, tape, twice
 
 PROMPT = {"model": "m", "messages": [{"role": "user", "content": "Where is the amber fox?"}]}
 STREAMED = {**PROMPT, "stream": True}

@@ -12,8 +12,8 @@ from mcp.client.stdio import stdio_client
 
 import tape_jupyter as tape
 from tape_jupyter.core.call import FunctionCall
-from tests import mcp_server
-from tests.mcp_talk import (
+from tests.harness import mcp_server
+from tests.harness.mcp_talk import (
     TRANSPORTS,
     converse,
     log,
@@ -26,7 +26,7 @@ from tests.mcp_talk import (
     session_over,
     stdio,
 )  # noqa: F401 - fixtures among them
-from tests.provider import Provider
+from tests.harness.provider import Provider
 
 
 @pytest.mark.spread(4)

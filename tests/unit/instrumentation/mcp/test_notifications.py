@@ -10,7 +10,7 @@ from mcp.client._memory import InMemoryTransport
 from mcp.client.stdio import stdio_client
 
 import tape_jupyter as tape
-from tests.mcp_talk import log, path, quiet, record, refusal, replay, session_over, stdio  # noqa: F401 - fixtures among them
+from tests.harness.mcp_talk import log, path, quiet, record, refusal, replay, session_over, stdio  # noqa: F401 - fixtures among them
 
 
 class Person:

@@ -11,8 +11,8 @@ from mcp.server.lowlevel import Server
 from mcp_types import CallToolResult, ListToolsResult, TextContent
 
 import tape_jupyter as tape
-from tests import mcp_server
-from tests.mcp_talk import log, path, quiet, record, replay, session_of, session_over, stdio  # noqa: F401 - fixtures among them
+from tests.harness import mcp_server
+from tests.harness.mcp_talk import log, path, quiet, record, replay, session_of, session_over, stdio  # noqa: F401 - fixtures among them
 
 
 def test_a_server_that_cannot_be_started_fails_the_same_way(path):

@@ -9,9 +9,9 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import UnmatchedCall
-from tests.provider import Provider
-from tests.taped_cells import ask, on_tape
-from tests.tool_runs import both, nothing_ran_yet, path, ran
+from tests.harness.provider import Provider
+from tests.harness.taped_cells import ask, on_tape
+from tests.harness.tool_runs import both, nothing_ran_yet, path, ran
 
 
 @pytest.fixture

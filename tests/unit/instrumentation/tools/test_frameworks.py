@@ -13,8 +13,8 @@ import tape_jupyter as tape
 from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.effects import kinds, paths
 from tape_jupyter.instrumentation.tools import discovery, frameworks
-from tests.provider import Provider, Scripted
-from tests.tool_runs import Witness
+from tests.harness.provider import Provider, Scripted
+from tests.harness.tool_runs import Witness
 
 pytestmark = [  # clients are dropped here as people drop them, with their connections open
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

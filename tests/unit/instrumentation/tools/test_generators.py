@@ -11,8 +11,8 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.core.context import PARENT
-from tests.taped_cells import on_tape
-from tests.tool_runs import nothing_ran_yet, path, ran
+from tests.harness.taped_cells import on_tape
+from tests.harness.tool_runs import nothing_ran_yet, path, ran
 
 
 @tape.tool

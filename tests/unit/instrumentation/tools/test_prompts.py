@@ -13,8 +13,8 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.session import session
-from tests.notebook import ROOT
-from tests.taped_cells import on_tape
+from tests.harness.notebook import ROOT
+from tests.harness.taped_cells import on_tape
 
 
 @pytest.fixture

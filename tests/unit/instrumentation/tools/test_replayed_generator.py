@@ -11,7 +11,7 @@ import tape_jupyter as tape
 from tape_jupyter.core.call import Play, Tape, Value
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.instrumentation import install, remove_tape
-from tests.tool_runs import nothing_ran_yet, path, ran
+from tests.harness.tool_runs import nothing_ran_yet, path, ran
 
 
 @tape.tool

@@ -21,8 +21,8 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.errors import TapeUsageError, UnmatchedCall
-from tests.taped_cells import on_tape
-from tests.tool_runs import both, nothing_ran_yet, path, ran
+from tests.harness.taped_cells import on_tape
+from tests.harness.tool_runs import both, nothing_ran_yet, path, ran
 
 
 def names(path):

@@ -12,10 +12,10 @@ import tape_jupyter as tape
 from tape_jupyter.replay import websocket_script
 from tape_jupyter.errors import UnmatchedCall
 from tape_jupyter.session.session import get
-from tests.provider import closed_port
-from tests.socket_runs import server, twice
-from tests.sockets import RawServer, reset
-from tests.taped_cells import on_tape
+from tests.harness.provider import closed_port
+from tests.harness.socket_runs import server, twice
+from tests.harness.sockets import RawServer, reset
+from tests.harness.taped_cells import on_tape
 
 
 def told(message: Any) -> Any:

@@ -9,13 +9,13 @@ import websockets
 import tape_jupyter as tape
 from tape_jupyter.replay import websocket_script
 from tape_jupyter.errors import UnmatchedCall
-from tests.socket_runs import conversation, server, twice
-from tests.sockets import RawServer, compact, reset, told
+from tests.harness.socket_runs import conversation, server, twice
+from tests.harness.sockets import RawServer, compact, reset, told
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import websockets.legacy.client
-from tests.sockets import Legacy as Open
+from tests.harness.sockets import Legacy as Open
 
 
 def test_a_conversation_of_turns_replays_and_ends_with_the_servers_close(server, path):

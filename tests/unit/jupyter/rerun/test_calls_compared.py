@@ -4,7 +4,7 @@ import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.jupyter.rerun.comparison import calls_changed
-from tests.taped_cells import ask
+from tests.harness.taped_cells import ask
 
 MOOD = ["negative"]
 

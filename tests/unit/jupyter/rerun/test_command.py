@@ -5,7 +5,7 @@ import pytest
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.dataflow.plan import Plan, PlanCell
 from tape_jupyter.jupyter.rerun.command import plan_text, run_rerun, open_take, ticked
-from tests.tapes import churn
+from tests.harness.tapes import churn
 
 PLAN = Plan(
     (

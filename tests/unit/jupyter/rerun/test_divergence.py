@@ -7,7 +7,7 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.errors import TapeUsageError, UnmatchedCall
 from tape_jupyter.jupyter.rerun.divergence import divergence_fields, commit_reply
-from tests.taped_cells import ask
+from tests.harness.taped_cells import ask
 
 CELL = SimpleNamespace(cell="answer")
 

@@ -6,7 +6,7 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.plan import plan_rerun
 from tape_jupyter.jupyter.rerun import excluded_cells
-from tests.spanned import Recording, answered, asked
+from tests.harness.spanned import Recording, answered, asked
 
 
 @pytest.fixture

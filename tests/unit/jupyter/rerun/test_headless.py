@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import tape_jupyter as tape
 from tape_jupyter.cli import tape as command
-from tests.notebook import clean_env, notebook
-from tests.support import digest
-from tests.tapes import ASK
+from tests.harness.notebook import clean_env, notebook
+from tests.harness.support import digest
+from tests.harness.tapes import ASK
 
 CELLS = (
     '%%tape record\nmood = ask("Is this positive or negative? I cannot open it.")\nprint("mood:", mood)',

@@ -12,8 +12,8 @@ from tape_jupyter.jupyter.step import view as shown
 from tape_jupyter.session.cell import CellRequest
 from tape_jupyter.replay.player import GoLive, Refuse, Stub
 from tape_jupyter.secrets.registry import Secrets
-from tests.provider import Provider
-from tests.taped_cells import ask, question
+from tests.harness.provider import Provider
+from tests.harness.taped_cells import ask, question
 
 TOOL = FunctionCall("lookup", {"query": "Ada", "limit": 3})
 POST = Request(

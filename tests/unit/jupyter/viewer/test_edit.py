@@ -9,7 +9,7 @@ import tape_jupyter as tape
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.cassette import paths
 from tape_jupyter.jupyter.viewer.server import Viewer
-from tests.tapes import Recorder
+from tests.harness.tapes import Recorder
 from tests.unit.cassette.takes.test_edits import (
     DONE,
     EVENTS,

@@ -5,8 +5,8 @@ import threading
 from tape_jupyter.jupyter.viewer import live
 from tape_jupyter.session.session import TapeSession
 from tape_jupyter.spans.tree import NOTHING_RUNS
-from tests.provider import Provider
-from tests.taped_cells import ask, taped
+from tests.harness.provider import Provider
+from tests.harness.taped_cells import ask, taped
 
 
 class View:

@@ -13,9 +13,9 @@ from tape_jupyter.jupyter.line_taker import LineTaker
 from tape_jupyter.session.session import TapeSession
 from tape_jupyter.jupyter.viewer.server import Forged, Viewer
 from tape_jupyter.session.options import Word
-from tests.provider import Provider
-from tests.spanned import Recording, answered, asked, tool
-from tests.taped_cells import ask, taped
+from tests.harness.provider import Provider
+from tests.harness.spanned import Recording, answered, asked, tool
+from tests.harness.taped_cells import ask, taped
 
 
 class Shell:

@@ -18,8 +18,8 @@ from tape_jupyter.session.session import TapeSession
 from tape_jupyter.determinism.clock_readings import LIMIT
 from tape_jupyter.instrumentation.determinism import clock as clock_tap
 from tape_jupyter.instrumentation.determinism import wall_clock, clock_callers
-from tests.provider import Provider, Scripted
-from tests.taped_cells import ask, on_tape, taped
+from tests.harness.provider import Provider, Scripted
+from tests.harness.taped_cells import ask, on_tape, taped
 
 
 @tape.tool

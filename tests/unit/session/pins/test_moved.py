@@ -6,7 +6,7 @@ import random
 import pytest
 
 import tape_jupyter as tape
-from tests.twice import twice
+from tests.harness.twice import twice
 
 
 def test_numbers_after_a_tool_that_draws_are_those_of_the_recording(tmp_path):

@@ -12,8 +12,8 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.session.session import TapeSession
-from tests.taped_cells import taped
-from tests.twice import scramble, twice
+from tests.harness.taped_cells import taped
+from tests.harness.twice import scramble, twice
 
 
 @tape.tool

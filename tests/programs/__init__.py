@@ -1,0 +1,1 @@
+"""Programs as people write them, recorded and replayed in this process."""

@@ -1,0 +1,1 @@
+"""Long trials, each a program with options of its own; tests run a part of them."""
