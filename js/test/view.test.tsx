@@ -226,11 +226,6 @@ test("record and replay stand in the bar, beside step; the other modes are one m
   expect(asked(door, "mode")).toMatchObject([{ mode: "live" }]);
 });
 
-test("the kinds stand after the search, as it is narrowed", async () => {
-  await open(new FakeDoor({ able: ABLE }, answers()));
-  expect(all(".search > *").map((each) => each.getAttribute("aria-label") ?? each.textContent.trim())).toEqual(["Search spans", "all kinds ▾", "errors"]);
-});
-
 test("a scroll draws when another row comes to the top, not at each of its steps", async () => {
   const many = Array.from({ length: 200 }, (_, at) => ({ id: `r${at}`, name: `row ${at}` }));
   await open(new FakeDoor({ able: ABLE }, { ...answers(), spans: () => pageOf(many) }));

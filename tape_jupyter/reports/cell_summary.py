@@ -46,7 +46,7 @@ def show_summary(
     notebook: Path | None = None,
     number: int | None = None,
 ) -> None:
-    """Display it. `shown_error` is the error that stands above already: it is not told again.
+    """Display it. `shown_error` is the error that stands above already: it is named, not told again.
     `number` is the one beside the cell.
 
     What a kernel displays is saved with its notebook: there a replay, whose calls are those of its
@@ -230,14 +230,18 @@ def _select_columns(calls: Iterable[ReportRow]) -> list[tuple[str, ...]]:
 
 def _list_remarks(report: CellReport, shown_error: BaseException | None) -> list[tuple[str, str]]:
     return [
-        *(
-            (_MISS, f"{type(miss).__name__}: {miss}")
-            for miss in report.misses
-            if miss is not shown_error
-        ),
+        *((_MISS, _format_miss(miss, full=miss is not shown_error)) for miss in report.misses),
         *((_WARNING, warning) for warning in report.warnings),
         *((_NOTE, note) for note in report.notes),
     ]
+
+
+def _format_miss(miss: BaseException, *, full: bool) -> str:
+    """What is not on the tape; `full`: with what became of it, and why."""
+    text = f"{type(miss).__name__}: {miss}"
+    if full:
+        return text
+    return text.partition("\n")[0].partition(" Nothing was sent.")[0]
 
 
 def _format_counts(report: CellReport) -> list[str]:

@@ -124,7 +124,7 @@ def test_a_replayed_cell_that_ran_a_tool_it_defined_too_late_fails_and_says_so(k
     assert "This was noticed at the end of the cell; the cell fails here" in late.traceback
     assert (
         "tool weather: a played reply asks for it, and a recorded call of it was not played"
-        in late.traceback
+        in late.summary
     )
 
 

@@ -60,6 +60,7 @@ function Cassettes({ desk, session }: { desk: Desk; session: Session }) {
 function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
   const { filter } = look;
   return <span class="search">
+    <Filters desk={desk} look={look} work={work} />
     <input type="search" data-search placeholder="search  /" title="Enter: search requests and replies too" aria-label="Search spans" value={filter.words} spellcheck={false} autocomplete="off"
       onInput={(event) => desk.filter({ words: event.currentTarget.value })}
       onKeyDown={(event) => {
@@ -68,7 +69,6 @@ function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
         event.stopPropagation();
         desk.filter({ words: "" });
       }} />
-    <Filters desk={desk} look={look} work={work} />
     <button aria-pressed={filter.errors} title="Errors only" onClick={() => desk.filter({ errors: !filter.errors })}>errors</button>
   </span>;
 }

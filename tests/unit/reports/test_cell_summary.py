@@ -95,10 +95,11 @@ def test_misses_warnings_and_an_incomplete_run_are_told():
     assert "! cold" in said
 
 
-def test_the_error_that_stands_above_is_not_told_again_below():
-    shown, other = UnmatchedCall("one. Nothing was sent."), UnmatchedCall("another")
+def test_the_error_that_stands_above_is_named_below_and_not_told_again():
+    shown, other = UnmatchedCall("one. Nothing was sent.\nwhy"), UnmatchedCall("another")
     said = cell_summary.summary_text(report(misses=[shown, other]), shown)
-    assert "2 refused" in said and "Nothing was sent" not in said
+    assert "✗ UnmatchedCall: one.\n" in said and "2 refused" in said
+    assert "Nothing was sent" not in said and "why" not in said
     assert "✗ UnmatchedCall: another" in said
 
 
