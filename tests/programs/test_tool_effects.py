@@ -562,13 +562,16 @@ def test_async_tools_that_overlap_each_do_their_part():
         shown = io.StringIO()
 
         async def main():
-            return await asyncio.gather(add("a", 0.03), add("b", 0.01), add("c", 0.02))
+            return await asyncio.gather(add("a", 0.3), add("b", 0.1), add("c", 0.2))
 
         with contextlib.redirect_stdout(shown):
             given = asyncio.run(main())
         return given, sorted(log), sorted(entries), sorted(shown.getvalue().split("\n"))
 
-    same(program)
+    live, again, recorded, report = replayed(program)
+    assert again == live and not recorded.warnings
+    # On a machine that was busy for a tenth of a second two of them may end at once, which is said.
+    assert all("could not be told apart" in each for each in report.warnings), report.warnings
 
 
 def test_tools_in_threads_each_do_their_part():
