@@ -86,10 +86,8 @@ def unpack_bundle(
     with opened(place, hear.on_step) as bundle:
         replay.runnable(bundle, want)
         notes = [trust.ask_trust(bundle, lab_facts(bundle, want), yes=want.yes, answer=hear.answer)]
-        where, sockets = (
-            folder or Path(tempfile.mkdtemp(prefix=f"tape-{_find_stem(bundle)}-")),
-            None,
-        )
+        where = folder or Path(tempfile.mkdtemp(prefix=f"tape-{_find_stem(bundle)}-"))
+        sockets = None
         try:
             python = replay.interpreter(bundle, want, hear.on_step, where, notes)
             notebook, odd = replay.laid_out(bundle, where / "session")

@@ -161,10 +161,8 @@ class Pages:
         self.cassette, self.notes, self.sent = cassette, list[str](), threading.Event()
         self.wrong: CassetteError | None = None
         self.host = ""
-        self._on_step, self._path = (
-            on_progress,
-            f"/{secrets.token_urlsafe(24)}/{page.default_page(cassette.path).name}",
-        )
+        self._on_step = on_progress
+        self._path = f"/{secrets.token_urlsafe(24)}/{page.default_page(cassette.path).name}"
         self._once, self._lock = f"/{secrets.token_urlsafe(24)}", threading.Lock()
 
     @contextlib.contextmanager

@@ -63,10 +63,8 @@ class Cassette(Derived):
     def _clear_index(self) -> None:
         super()._clear_index()
         # what it refers to may be gone
-        self._folder, self._primed = (
-            request_refs.RequestFolder(),
-            "",
-        )
+        self._folder = request_refs.RequestFolder()
+        self._primed = ""
 
     def frame(self) -> pd.DataFrame:
         """Its spans as a pandas frame: one row a span, typed columns (spans/dataframe.py tells them

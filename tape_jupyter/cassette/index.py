@@ -224,11 +224,9 @@ class CassetteIndex(Holder):
             raise CassetteError(reason, path=str(self.path), line=2)
         self.base, self._below, self._assets = base, base.size, base.assets
         self.calls, self.runs, self.ended = list(base.calls), list(base.runs), dict(base.ended)
-        self.by_run, self.by_name, self.by_exact = (
-            dict(base.by_run),
-            dict(base.by_name),
-            dict(base.by_exact),
-        )
+        self.by_run = dict(base.by_run)
+        self.by_name = dict(base.by_name)
+        self.by_exact = dict(base.by_exact)
         self.by_match = {match: list(entries) for match, entries in base.by_match.items()}
         self.tools = {name: list(entries) for name, entries in base.tools.items()}
 

@@ -249,10 +249,8 @@ class Book(CassetteIndex):
         if isinstance(reply, Reply) and reply.error is None:
             size = reply.size + 100 * len(reply.chunks) + 500  # with what Python adds to each
             if size <= self._bytes_left:
-                self._kept[entry.offset], self._bytes_left = (
-                    (reply, edited),
-                    self._bytes_left - size,
-                )
+                self._kept[entry.offset] = (reply, edited)
+                self._bytes_left -= size
 
     def section(self, entry: Entry, name: str) -> dict[str, Any]:
         """`request:` or `response:` of a call of this very file as it stands there, its long texts

@@ -234,10 +234,9 @@ class StepProgress:
 
         if not self._bar.disable:
             task = self._bar.tasks[0]
-            task.total, task.finished_time = (
-                total or None,
-                None,
-            )  # rich's update() keeps a total that is None
+            # rich's update() keeps a total that is None
+            task.total = total or None
+            task.finished_time = None
             self._bar.update(self._task, description=escape(what), completed=done)
         if (
             self._lines

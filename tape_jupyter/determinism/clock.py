@@ -294,11 +294,9 @@ class TapeClock:
         due = self._build_deadline(
             when, limit + (GRACE if number is not None else 0.0), None, number
         )
-        due.wake, due.dead, due.on_early_end = (
-            partial(self._wake_deadline, due, wake),
-            dead,
-            partial(_call_threadsafe, loop, late),
-        )
+        due.wake = partial(self._wake_deadline, due, wake)
+        due.dead = dead
+        due.on_early_end = partial(_call_threadsafe, loop, late)
         self._schedule_deadline(due, loop)
 
     def _wake_deadline(self, due: Deadline, wake: Callable[[], None]) -> None:

@@ -56,10 +56,8 @@ def export_conversation(request: Request, reply: Reply) -> ExportedConversation:
     if isinstance(answer, Mapping):
         conversation.id = str(answer.get("id") or answer.get("responseId") or "")
     if isinstance(body, Mapping):
-        conversation.input_messages, conversation.system = (
-            list(_read_request_messages(body)),
-            _read_system(body),
-        )
+        conversation.input_messages = list(_read_request_messages(body))
+        conversation.system = _read_system(body)
         conversation.tools = neutral.functions(list(_read_tools(body)))
         conversation.settings = _read_settings(body)
     if (reply.status or 0) < 400:

@@ -294,10 +294,10 @@ def failed(kind: str, message: str, seconds: float = 0.0) -> tuple[Reply, list[s
     body = _find_error_body(message)
     assumed = [] if match else [f"status {status}, from {kind}"]
     if not status:
-        status, assumed = (
-            500,
-            [f"status 500: the source tells of the error ({kind or 'no class'}) and no status"],
-        )
+        status = 500
+        assumed = [
+            f"status 500: the source tells of the error ({kind or 'no class'}) and no status"
+        ]
     return reply(body, status, seconds), assumed
 
 

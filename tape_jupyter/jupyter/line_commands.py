@@ -281,11 +281,9 @@ class Telling:
 
     def __init__(self, shell: Any, command: str = "tape export") -> None:
         self._command = command
-        self._live, self._name, self._again = (
-            hasattr(shell, "kernel"),
-            f"tape-{time.monotonic_ns()}",
-            False,
-        )
+        self._live = hasattr(shell, "kernel")
+        self._name = f"tape-{time.monotonic_ns()}"
+        self._again = False
 
     def step(self, what: str, done: int, total: int) -> None:
         if self._live:

@@ -240,13 +240,11 @@ class Arrived:
 
     def drop(self) -> None:
         """Forget it, and what follows."""
-        self._in_memory, self._spool, self._begin, self.limit, self._dropped = (
-            [],
-            None,
-            None,
-            0,
-            True,
-        )
+        self._in_memory = []
+        self._spool = None
+        self._begin = None
+        self.limit = 0
+        self._dropped = True
 
     def append(self, data: bytes) -> None:
         self._count += 1

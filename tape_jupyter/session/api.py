@@ -219,10 +219,8 @@ class Block:
             return result
         if isinstance(result, CoroutineType):
             result.close()  # else Python says that it was never awaited
-        name, kind = (
-            getattr(function, "__name__", type(function).__name__),
-            type(result).__name__.strip("_"),
-        )
+        name = getattr(function, "__name__", type(function).__name__)
+        kind = type(result).__name__.strip("_")
         raise TapeUsageError(
             f"{self._format_api_name()}: {name} returned a {kind}, which does its work after the block, where it is "
             "not recorded. Decorate the function that does it (`async def`, or with `yield`), or put a `with` "

@@ -24,10 +24,8 @@ def refuse_untaped(cell: TapedCell) -> None:
         return
     from tape_jupyter.instrumentation.tools.discovery import decorated_names, find_functions
 
-    functions, current = (
-        find_functions(left, cell.request.namespace),
-        cell.tools.scanned.list_current_functions(),
-    )
+    functions = find_functions(left, cell.request.namespace)
+    current = cell.tools.scanned.list_current_functions()
     loose = {
         name
         for name in left

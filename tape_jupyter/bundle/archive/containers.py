@@ -50,11 +50,9 @@ class Packer:
     def add(self, name: str, pieces: Callable[[], Iterator[bytes]], size: int) -> None:
         """`pieces` is asked for the bytes once or twice; `size` is theirs together."""
         entry = zipfile.ZipInfo(names.check_file_name(name), (1980, 1, 1, 0, 0, 0))
-        entry.create_system, entry.external_attr, entry.file_size = (
-            3,
-            (stat.S_IFREG | 0o644) << 16,
-            size,
-        )
+        entry.create_system = 3
+        entry.external_attr = (stat.S_IFREG | 0o644) << 16
+        entry.file_size = size
         deflate = PurePosixPath(name).suffix.lower() not in PACKED and not _is_packed_too_well(
             pieces(), size
         )

@@ -398,11 +398,9 @@ def _fetch_listing(index: PackageIndex, name: str) -> list[IndexFile]:
         with urllib.request.urlopen(  # noqa: S310
             request, timeout=PATIENCE, context=_build_tls_context()
         ) as reply:
-            data, kind, where = (
-                reply.read(LARGEST),
-                reply.headers.get("Content-Type", ""),
-                reply.geturl(),
-            )
+            data = reply.read(LARGEST)
+            kind = reply.headers.get("Content-Type", "")
+            where = reply.geturl()
     except urllib.error.HTTPError as error:
         error.close()
         raise _Refused(_describe_status(error.code)) from None

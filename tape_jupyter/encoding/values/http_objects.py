@@ -95,11 +95,9 @@ def _thaw_request(s: dict[str, Any], _walk: Thawer, at: At) -> Any:
     if s["library"] != "requests":
         return library.Request(method, url)
     request = library.PreparedRequest()
-    request.method, request.url, request.headers = (
-        method,
-        url,
-        library.structures.CaseInsensitiveDict(),
-    )
+    request.method = method
+    request.url = url
+    request.headers = library.structures.CaseInsensitiveDict()
     return request
 
 

@@ -44,9 +44,9 @@ class TrialLimits(TypedDict, total=False):
 
 def require_limits(limits: TrialLimits) -> tuple[str, Budget]:
     """Raises TapeUsageError where requests may go out without a limit, or limits have no use."""
-    policy, calls, cost = (
-        limits.get("on_divergence") or "stop", limits.get("max_calls"), limits.get("max_cost")
-    )  # fmt: skip
+    policy = limits.get("on_divergence") or "stop"
+    calls = limits.get("max_calls")
+    cost = limits.get("max_cost")
     limited = calls is not None or cost is not None
     if policy not in POLICIES:
         raise TapeUsageError(

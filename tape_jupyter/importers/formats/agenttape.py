@@ -102,10 +102,8 @@ def _read_interaction(
     )
     if step_kind == "model":
         body = {name: value for name, value in raw_request.items() if name != "endpoint"}
-        seen.input, seen.asked.model = (
-            _cut_later_messages(body, raw_reply, seen.notes.assumed),
-            str(raw_request.get("model") or ""),
-        )
+        seen.input = _cut_later_messages(body, raw_reply, seen.notes.assumed)
+        seen.asked.model = str(raw_request.get("model") or "")
         seen.asked.provider = recorders.named_provider(
             raw_request.get("endpoint"), about.get("framework")
         )

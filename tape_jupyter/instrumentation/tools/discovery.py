@@ -37,10 +37,9 @@ since.
 """
 _OF_PAST = frozenset("_IO")
 
-_WIDEST, _DEEPEST = (
-    200,
-    3,
-)  # the longest container, and the farthest attribute of attributes, that is looked into
+# the longest container, and the farthest attribute of attributes, that is looked into
+_WIDEST = 200
+_DEEPEST = 3
 
 _PLAIN = frozenset(
     {str, bytes, bytearray, int, float, bool, complex, type(None), type, ModuleType, range}

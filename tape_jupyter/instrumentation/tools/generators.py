@@ -160,11 +160,9 @@ class _StepRecorder:
     """What every step of a live generator tells its capture."""
 
     def __init__(self, capture: Capture, name: str, *, is_async: bool) -> None:
-        self.capture, self.steps, self.started = (
-            capture,
-            GeneratorSteps(is_async),
-            perf_counter(),
-        )
+        self.capture = capture
+        self.steps = GeneratorSteps(is_async)
+        self.started = perf_counter()
         self.strand, self.parent = body_strand(name), parent_of(capture)
         self.thrown: BaseException | None = None
         capture.progress(self.steps)

@@ -47,13 +47,11 @@ class _Recording:
         ended: Callable[[], None],
         effects: Effects | None,
     ) -> None:
-        self.steps, self.name, self.gate, self._ended, self._effects = (
-            steps,
-            name,
-            gate,
-            ended,
-            effects,
-        )
+        self.steps = steps
+        self.name = name
+        self.gate = gate
+        self._ended = ended
+        self._effects = effects
         self.position, self.returned = 0, None
         self.thrown: BaseException | None = None
 

@@ -285,11 +285,9 @@ class Rerunner:
             self._start_fresh(request, notify)
             return
         history = self._require_history()
-        self._request, self._notify, self._route = (
-            request,
-            notify,
-            best_route(self.parents, browser=browser),
-        )
+        self._request = request
+        self._notify = notify
+        self._route = best_route(self.parents, browser=browser)
         tracker = self.cells.deck.tracker
         resync = tracker.resync if tracker is not None else do_nothing
         behind = {*excluded_cells.entries(request.plan, request.take, history), *self.learned}

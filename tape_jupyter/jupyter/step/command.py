@@ -82,10 +82,8 @@ class PreparedStep:
         elif cell.cassette is not None and cell.cassette.base is not None:
             stepper.options["take"] = files.take_name(cell.cassette.path)
         self.reach.attach(stepper)
-        self.steps.current, self.steps.parent = (
-            stepper,
-            watch_of(self.steps.cells).parents.read_current_id(),
-        )
+        self.steps.current = stepper
+        self.steps.parent = watch_of(self.steps.cells).parents.read_current_id()
         passes = CellPasses(self.steps.cells, stepper, cell)
         passes.start(transformed)
         return passes

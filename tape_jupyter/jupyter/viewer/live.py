@@ -33,10 +33,8 @@ AT_MOST = 0.15
 """Seconds between two looks."""
 
 # a look may take a tenth of the time, and comes every two seconds in any case
-_SHARE, _AT_LEAST = (
-    10,
-    2.0,
-)
+_SHARE = 10
+_AT_LEAST = 2.0
 MOST_GOING = 200
 """Calls that run now, shown at once."""
 
@@ -155,11 +153,9 @@ def _build_call_header(taking: Any) -> CallHeader | None:
         return None
     where, facts = taking.where, Facts()
     if isinstance(call, FunctionCall):
-        kind, method, name = (
-            (RETRIEVAL if call.kind == "retrieval" else TOOL),
-            str(call.kind),
-            call.name,
-        )
+        kind = RETRIEVAL if call.kind == "retrieval" else TOOL
+        method = str(call.kind)
+        name = call.name
     else:
         kind, method, name = (MODEL if taking.kind == "model" else HTTP), call.method, call.url
         facts = _read_request_facts(call, taking.matched_request.json)

@@ -337,10 +337,8 @@ def _call_outside_code(
     for each in arguments if name in CHANGING or inplace else ():
         reckoning.change(frame, each, deps | {REPLY})
     if on is None:
-        on, changes = (
-            called,
-            not isinstance(called.obj, type | types.FunctionType | types.BuiltinFunctionType),
-        )
+        on = called
+        changes = not isinstance(called.obj, type | types.FunctionType | types.BuiltinFunctionType)
     elif on.obj is not MISSING:
         changes = may_change(Touch("", "method", name, kept=not dropped, inplace=inplace), on.obj)
     else:
