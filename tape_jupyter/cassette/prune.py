@@ -78,13 +78,15 @@ def superseded_runs(records: Iterable[Record]) -> tuple[str, ...]:
 
 
 def find_cassette_of_run(cassettes: Sequence[Path], run: str) -> Path:
-    """Which of a notebook's cassettes holds a run. Raises TapeUsageError where none does."""
-    for path in cassettes if len(cassettes) > 1 else ():
+    """Which of a notebook's cassettes holds a run: the only one in any case, whose pruning says what it
+    has. Raises TapeUsageError where none of several does.
+    """
+    if len(cassettes) == 1:
+        return cassettes[0]
+    for path in cassettes:
         with suppress(CassetteError):
             if any(owner(record) == run for record in Cassette.open(path, check="marks").runs):
                 return path
-    if len(cassettes) == 1:
-        return cassettes[0]  # which then says what there is
     have = ", ".join(path.name for path in cassettes)
     raise TapeUsageError(
         f"{run[:80]} is not a run of any cassette of the notebook: {have} (tape show lists their "

@@ -117,8 +117,9 @@ class LineCommands:
         parser.add_argument("--back-to", metavar="RUN", default="")
         asked = parser.parse_args(split_words(line))
         root = files.cassette_of(self._find_cassette_path(asked.name))
-        if asked.back_to and not asked.name:
-            root = prune.find_cassette_of_run(paths.cassettes_beside(root), asked.back_to)
+        beside = paths.cassettes_beside(root)
+        if asked.back_to and not asked.name and beside:
+            root = prune.find_cassette_of_run(beside, asked.back_to)
         if not root.exists():
             raise self._lacks(root)
         pruned = prune.prune_cassette(root, dry=asked.dry_run, back_to=asked.back_to)
@@ -212,7 +213,7 @@ class LineCommands:
 
     def _lacks(self, path: Path) -> CassetteError:
         """There is no such cassette: what there is, or how there comes to be one."""
-        if not cassette_names_here(self.cells):
+        if not self.cells.cassette_names():
             why = "nothing is recorded yet: put %%tape record on top of a cell, and run it"
         else:
             why = f"there is no such cassette; there are: {known_names(self.cells)}"
@@ -319,12 +320,7 @@ def where(cells: CellRunner) -> str:
 
 
 def known_names(cells: CellRunner) -> str:
-    return ", ".join(cassette_names_here(cells)) or "none"
-
-
-def cassette_names_here(cells: CellRunner) -> list[str]:
-    """Names of the cassettes that `%%tape replay NAME` could use here."""
-    return cells.cassette_names()
+    return ", ".join(cells.cassette_names()) or "none"
 
 
 def complete(cells: CellRunner, line: str) -> list[str]:
@@ -333,5 +329,5 @@ def complete(cells: CellRunner, line: str) -> list[str]:
     if len(arguments) <= 1:
         return list(LINE_MODES if magic == "%%tape" else (*SESSION_MODES, *ASKS))
     if len(arguments) == 2:
-        return cassette_names_here(cells)
+        return cells.cassette_names()
     return [option.flag for option in LINE_OPTIONS]

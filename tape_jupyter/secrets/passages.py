@@ -109,10 +109,11 @@ def _read_cassette_passages(path: str, data: bytes, suspects: Suspects | None) -
         return
     records = list(_split_records(text))
     if suspects is None:
-        chosen, bare = set(range(len(records))), [""] * len(records)
-    else:
-        bare = [bare_record(piece) for _, piece in records]
-        chosen = choose_records(bare, suspects)
+        for line, piece in records:
+            yield from _read_piece_passages(path, line, piece)
+        return
+    bare = [bare_record(piece) for _, piece in records]
+    chosen = choose_records(bare, suspects)
     for number, (line, piece) in enumerate(records):
         if number in chosen:
             yield from _read_piece_passages(path, line, piece)

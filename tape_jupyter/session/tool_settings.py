@@ -258,12 +258,15 @@ def _find_basic_format(before: Any, now: Any) -> list[Any]:
     if _index_by_name(before).get("root", _UNCHANGED)[3] or len(handlers) != 1:
         return []
     handler = handlers[0]
-    plain = type(handler) is logging.StreamHandler and handler.stream is sys.stderr
-    formatter = handler.formatter if plain and not (handler.level or handler.filters) else None
-    if type(formatter) is not logging.Formatter:
+    formatter = handler.formatter
+    if type(handler) is not logging.StreamHandler or type(formatter) is not logging.Formatter:
         return []
-    style = next((s for s, kinds in _STYLES.items() if type(formatter._style) is kinds[0]), None)  # noqa: SLF001
-    return [formatter._fmt, formatter.datefmt, style] if style else []  # noqa: SLF001
+    if handler.stream is not sys.stderr or handler.level or handler.filters:
+        return []
+    for style, kinds in _STYLES.items():
+        if type(formatter._style) is kinds[0]:  # noqa: SLF001 - logging tells it nowhere else
+            return [formatter._fmt, formatter.datefmt, style]  # noqa: SLF001 - the same
+    return []
 
 
 _STYLES: Mapping[str, tuple[type, str]] = vars(logging)["_STYLES"]
