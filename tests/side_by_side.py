@@ -17,6 +17,7 @@ import resource
 import signal
 import sys
 import time
+import traceback
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -207,6 +208,8 @@ def _run(words: list[str], end: Connection, output: Path) -> None:
         end.send(("ended", status))
         end.close()
         sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(status)
 

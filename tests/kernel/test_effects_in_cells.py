@@ -341,7 +341,12 @@ GIVEN_BACK = {
         "    subprocess.run(['mkdir', '-p', 'made'])\n    os.write(1, b'descriptor\\n')\n"
         "    sys.__stdout__.write('original\\n')\n    sys.__stdout__.flush()\n"
         "@tape.tool\ndef fail_14(x):\n    subprocess.run(['sh', '-c', 'echo error >&2'])",
-        "os.system('echo mine')\nrun_14('a')\nfail_14('a')\nos.system('echo mine too')",
+        "os.system('echo mine')\nrun_14('a')\nos.system('echo mine too')\nfail_14('a')",
+        "",
+    ),
+    "what the program's own process printed before a tool that only prints": (
+        "@tape.tool\ndef say_14(x):\n    subprocess.run(['echo', 'early'])\n    print('said', x)",
+        "os.system('sleep 0.05; echo mine')\nsay_14('a')\n_ = os.system('echo between')\nsay_14('b')",
         "",
     ),
     "files that are read packed, and files that are only in memory": (

@@ -27,6 +27,8 @@ _MARK = "\x16\x16"
 _BITS = str.maketrans("01", "\x17\x1d")
 """A terminal, where ipykernel echoes what it reads, shows none of these characters."""
 _STANDARD = (1, 2)
+_write = os.write
+"""As it is without a tap: a mark is nothing that the program writes."""
 _PATIENCE = 1.0
 """Seconds until a mark in a descriptor must have been read."""
 
@@ -43,6 +45,8 @@ _writers: list[Any] = []
 
 _PROCESSES: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 """Processes that bodies of taped functions started, with what hears of that body."""
+_outside = threading.Event()
+"""Set where code outside such bodies may have written to the descriptors since it was waited for."""
 
 
 def patch() -> Callable[[], None]:
@@ -59,6 +63,7 @@ def _wrap_popen(original: Callable[..., Any]) -> Callable[..., Any]:
     def start_taped(process: Any, *args: Any, **kwargs: Any) -> None:
         body = BODY.get()
         if body is None:
+            _outside.set()
             original(process, *args, **kwargs)
             return
         output, errors = (
@@ -100,6 +105,8 @@ def _wrap_system(original: Callable[..., Any]) -> Callable[..., Any]:
     def system_taped(command: Any) -> int:
         if (body := BODY.get()) is not None:
             _begin_printing(body, prints=True, prints_errors=True)
+        else:
+            _outside.set()
         return int(original(command))
 
     return system_taped
@@ -108,8 +115,11 @@ def _wrap_system(original: Callable[..., Any]) -> Callable[..., Any]:
 def _wrap_write(original: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(original)
     def write(descriptor: int, data: Any, /) -> int:
-        if descriptor in _STANDARD and (body := BODY.get()) is not None:
-            _begin_writing_itself(body)
+        if descriptor in _STANDARD:
+            if (body := BODY.get()) is not None:
+                _begin_writing_itself(body)
+            else:
+                _outside.set()
         return original(descriptor, data)
 
     return write
@@ -165,13 +175,22 @@ def take_read(body: Any) -> list[dict[str, Any]]:
     return events
 
 
+def wait_for_the_programs_own() -> None:
+    """A replay is about to show what a body showed: what the program's own processes printed before
+    comes first, as when it was recorded.
+    """
+    if _outside.is_set():
+        _outside.clear()
+        wait_until_read()
+
+
 def wait_until_read() -> None:
     """Wait until what was written to the descriptors has come to the streams."""
     waiting = []
     for stream, descriptor in _find_watched_streams():
         mark = _MARK + f"{next(_numbers) % 256:08b}".translate(_BITS) + _MARK
         _marks[id(stream), mark] = event = threading.Event()
-        os.write(descriptor, mark.encode())
+        _write(descriptor, mark.encode())
         waiting.append(event)
     for event in waiting:
         event.wait(_PATIENCE)
