@@ -9,7 +9,15 @@ from pathlib import Path
 
 import click
 
-from tape_jupyter.cli.common import EXAMPLES, StepProgress, as_json, handled, json_text, notebook
+from tape_jupyter.cli.common import (
+    EXAMPLES,
+    StepProgress,
+    as_json,
+    handled,
+    json_text,
+    notebook,
+    pace,
+)
 from tape_jupyter.errors import TapeUsageError
 
 
@@ -39,11 +47,13 @@ from tape_jupyter.errors import TapeUsageError
     "--recording", type=click.Path(path_type=Path), metavar="FOLDER",
     help="With --step: this .tapes folder answers, whatever the checkout has.",
 )  # fmt: skip
+@pace
 @as_json
 @handled
 def bisect(  # noqa: PLR0913 - an option each
     notebook: Path, packages: tuple[str, str] | None, revisions: tuple[str, str] | None, check: str,
-    requirements: Path | None, lock: str, recording: Path | None, *, step: bool, as_json: bool,
+    requirements: Path | None, lock: str, recording: Path | None, pace: str | None, *, step: bool,
+    as_json: bool,
 ) -> int:  # fmt: skip
     """Find the package or the commit that makes a recorded run fail.
 
@@ -59,20 +69,27 @@ def bisect(  # noqa: PLR0913 - an option each
         raise TapeUsageError("say one of --packages GOOD BAD, --git GOOD BAD and --step")
     parsed_check = Check.parse(check)
     if step:
-        run = of_revisions.try_here(notebook, parsed_check, Path(lock) if lock else None, recording)
+        run = of_revisions.try_here(
+            notebook, parsed_check, Path(lock) if lock else None, recording, pace=pace or ""
+        )
         click.echo(json_text(run.record()) if as_json else f"{run.verdict} {run.why}".rstrip())
         return of_revisions.exit_code(run)
     with StepProgress(quiet=as_json) as steps:
         if packages:
             result: of_packages.GuiltyPackages | of_revisions.GuiltyCommit = (
                 of_packages.bisect_packages(
-                    notebook, *packages, parsed_check, requirements, on_progress=steps.show_step
+                    notebook,
+                    *packages,
+                    parsed_check,
+                    requirements,
+                    on_progress=steps.show_step,
+                    pace=pace or "",
                 )
             )
         else:
             assert revisions is not None
             result = of_revisions.bisect_revisions(
-                notebook, *revisions, parsed_check, lock, steps.show_step
+                notebook, *revisions, parsed_check, lock, steps.show_step, pace or ""
             )
     click.echo(json_text(result.record()) if as_json else result.text())
     return 0

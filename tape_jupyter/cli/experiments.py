@@ -15,6 +15,7 @@ from tape_jupyter.cli.common import (
     json_text,
     notebook,
     of_name,
+    pace,
     progress,
 )
 
@@ -64,6 +65,7 @@ from tape_jupyter.cli.common import (
     metavar="SECONDS",
     help="Time limit of one trial, in seconds.",
 )
+@pace
 @of_name
 @progress
 @as_json

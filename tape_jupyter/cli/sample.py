@@ -20,6 +20,7 @@ from tape_jupyter.cli.common import (
     json_text,
     notebook,
     of_name,
+    pace,
 )
 from tape_jupyter.core.plain_text import format_times
 from tape_jupyter.errors import TapeUsageError
@@ -78,14 +79,15 @@ max_calls = click.option(
 @click.option(
     "--calls", type=click.IntRange(1), default=4, metavar="N", help="Calls that go out at once."
 )
+@pace
 @click.option("--dry-run", is_flag=True, help="Say what would be sent and what it costs.")
 @of_name
 @as_json
 @handled
 def sample(  # noqa: PLR0913, PLR0917 - an option each
     notebook: Path, call: str, count: int, check: str, settings: Words, message: str | None,
-    of: str, key: str, name: str | None, max_cost: Decimal | None, max_calls: int | None, *,
-    calls: int, dry_run: bool, as_json: bool,
+    of: str, key: str, name: str | None, max_cost: Decimal | None, max_calls: int | None,
+    pace: str | None, *, calls: int, dry_run: bool, as_json: bool,
 ) -> int:  # fmt: skip
     """Send a recorded CALL live several times; compare the outcomes.
 
@@ -100,7 +102,7 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
 
     if notebook.suffix != ".ipynb":
         raise TapeUsageError(f"{notebook}: the answers are continued in a notebook (.ipynb)")
-    request = door.Ask(notebook, call, settings, message, of, key, name)
+    request = door.Ask(notebook, call, settings, message, of, key, name, pace or "")
     if dry_run:
         planned = request.plan()
         summary = {"sent": False, "calls": count, "cost of one": planned.cost}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tape_jupyter.cli.common import EXAMPLES, StepProgress, Words, as_json, handled
+from tape_jupyter.cli.common import EXAMPLES, StepProgress, Words, as_json, handled, pace
 from tape_jupyter.cli.sample import max_calls, max_cost
 from tape_jupyter.errors import TapeUsageError
 
@@ -72,6 +72,7 @@ class Bytes(click.ParamType[int]):
 @click.option(
     "--memory", type=Bytes(), default=0, metavar="SIZE", help="For a whole run; then it is ended."
 )
+@pace
 @max_cost
 @max_calls
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Rows as JSON lines.")
@@ -84,7 +85,7 @@ class Bytes(click.ParamType[int]):
 def try_(  # noqa: PLR0913, PLR0917 - an option each
     wheres: Words, files: tuple[Path, ...], check: str, workers: str, results: str, timeout: float | None,
     seconds: float, memory: int, max_cost: Decimal | None, max_calls: int | None, out: Path | None,
-    junit: Path | None, page: Path | None, *, again: bool, yes: bool, here: bool, allow_index: bool,
+    junit: Path | None, page: Path | None, pace: str | None, *, again: bool, yes: bool, here: bool, allow_index: bool,
     as_json: bool,
 ) -> int:  # fmt: skip
     """Try candidate fixes over many recordings, offline.
@@ -109,7 +110,7 @@ def try_(  # noqa: PLR0913, PLR0917 - an option each
     tried = [candidate.read_candidate(file) for file in files]
     options = door.SweepOptions(
         check, results, "current" if here else "lock", allow_index, timeout, seconds, memory,
-        page is not None, again, max_cost, max_calls,
+        page is not None, again, max_cost, max_calls, pace or "",
     )  # fmt: skip
     with StepProgress(quiet=as_json, left=True) as steps, engine.workers_of(workers) as worker_pool:
         steps.show_step("looking for runs")

@@ -44,12 +44,14 @@ def in_thread(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> R
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What is another than in a plain replay: `take` is played, `node` is run in place of what is
-    saved, `files` are found in the folder besides, `python` runs the kernel. `timeout`: seconds
-    for each cell. `started` hears the id of the kernel's process.
+    """What is another than in a plain replay: `take` is played, at this `pace` (one of PACES; "":
+    the usual one), `node` is run in place of what is saved, `files` are found in the folder
+    besides, `python` runs the kernel. `timeout`: seconds for each cell. `started` hears the id of
+    the kernel's process.
     """
 
     take: str = ""
+    pace: str = ""
     node: NotebookNode | None = None
     files: Mapping[Path, bytes] = field(default_factory=dict)
     python: str | None = None
@@ -61,6 +63,7 @@ def replay_and_check(notebook: Path, check: Check, options: ReplayOptions) -> Ch
     """Replay the notebook apart from its folder, and check it. Writes nothing. Raises TapeError
     where it cannot be run.
     """
+    from tape_jupyter.bundle.proof.process import kernel_options
     from tape_jupyter.headless.folders import run_folder
     from tape_jupyter.headless.kernel import start_kernel
 
@@ -70,7 +73,8 @@ def replay_and_check(notebook: Path, check: Check, options: ReplayOptions) -> Ch
     cells = [(index, cell) for index, cell in enumerate(node.cells) if headless_run.has_code(cell)]
     check.require(len(cells))
     saved = [copy.deepcopy(cell.outputs) for _, cell in cells]
-    variables = {"TAPE_OPTIONS": f"--take {options.take}"} if options.take else {}
+    line = kernel_options(options.take, options.pace)
+    variables = {"TAPE_OPTIONS": line} if line else {}
     began = time.perf_counter()
     with ExitStack() as stack:
         folder = stack.enter_context(run_folder(path, variables, options.files))

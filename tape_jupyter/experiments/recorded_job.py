@@ -14,7 +14,7 @@ from tape_jupyter.experiments.causes.parts import Cell
 from tape_jupyter.experiments.causes.sides import Side
 from tape_jupyter.experiments.check import Check, may_raise
 from tape_jupyter.experiments.trials.needed import bound, needed, read_by
-from tape_jupyter.experiments.trials.runner import SECONDS, Job
+from tape_jupyter.experiments.trials.runner import Job
 from tape_jupyter.headless import run as headless_run
 
 _NAMED = re.compile(r"^%%tape\s+\w+\s+([^\s-]\S*)", re.MULTILINE)
@@ -30,7 +30,7 @@ def saved_cells(notebook: Path) -> list[CodeCell]:
 
 def job_of(
     notebook: Path, saved: Sequence[CodeCell], side: Side, cells: Sequence[Cell], check: Check,
-    stops: Sequence[int], *, stale: bool = False, seconds: float = SECONDS,
+    stops: Sequence[int],
 ) -> Job:  # fmt: skip
     """`cells` are the `saved` ones as the side ran them, `stops` those at which trials begin."""
     sources = [cell.source for cell in cells]
@@ -46,11 +46,9 @@ def job_of(
         stops,
         _read_outputs(notebook, check.number) if check.kind == "output" else [],
         may_raise([cell.outputs for cell in saved]),
-        stale,
-        seconds,
-        needed(check, sources),
-        bound(check, sources),
-        sorted(read_by(check)),
+        last=needed(check, sources),
+        bound=bound(check, sources),
+        reads=sorted(read_by(check)),
     )
 
 

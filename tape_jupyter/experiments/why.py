@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -50,8 +51,8 @@ def why(
     `on_divergence`: what becomes of a request that is on neither tape: "stop" leaves the trial
     unresolved, "stale" answers it with the nearest call's reply, "live" sends it (`max_calls`,
     `max_cost` in US dollars: at most so much) and keeps the answer in a take. `timeout`: seconds
-    that one trial gets. Raises TapeUsageError, before any search where the check does not tell the
-    two apart.
+    that one trial gets; `pace`: when recorded replies arrive (as `--pace`). Raises TapeUsageError,
+    before any search where the check does not tell the two apart.
     """
     started = time.perf_counter()
     on_divergence, budget = require_limits(limits)
@@ -63,9 +64,11 @@ def why(
     ours, theirs = side(roots, bad), side(roots, good)
     difference_set = _find_differences(path, saved, theirs, ours)
     stops = sorted({part.cell for part in difference_set.parts})
-    stale, seconds = on_divergence == "stale", limits.get("timeout") or SECONDS
-    job = job_of(
-        path, saved, ours, difference_set.cells, parsed_check, stops, stale=stale, seconds=seconds
+    job = replace(
+        job_of(path, saved, ours, difference_set.cells, parsed_check, stops),
+        stale=on_divergence == "stale",
+        seconds=limits.get("timeout") or SECONDS,
+        pace=limits.get("pace") or "",
     )
     with TrialRunner(job) as runner:
         newest = ours.recorded[-1].id if ours.recorded else ""

@@ -18,6 +18,13 @@ def look(name):
     time.sleep(0.6)
     return name"""
 ASKING = "%%tape record --pace instant\nprint(look('a'))"
+TIMED = """%%tape record
+import subprocess
+def now():
+    return int(subprocess.run(['date', '+%s%N'], capture_output=True).stdout)
+began = now()
+shown = look('a')
+waited = now() - began >= 550_000_000"""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +39,7 @@ def seconds(told):
     return json.loads(told.stdout)["cells"][1]["seconds"]
 
 
-@pytest.mark.parametrize("command", ["replay", "export", "rerun", "open"])
+@pytest.mark.parametrize("command", ["replay", "export", "rerun", "open", "why", "try", "sample", "bisect"])
 def test_each_command_that_replays_takes_a_pace_and_says_so(command):
     said = CliRunner().invoke(tape, [command, "--help"]).output
     assert "--pace" in said and "instant" in said
@@ -51,3 +58,23 @@ def test_a_replay_at_the_recorded_pace_takes_as_long_as_the_recording(recorded):
     assert seconds(told) >= 0.55
     run = testing.run_notebook(recorded, pace="recorded")
     assert run.good and run.cells[1].seconds >= 0.55
+
+
+def test_trials_wait_as_the_recording_did_where_that_is_wanted(recorded, tmp_path):
+    results, words = tmp_path / "rows", ["--pace", "recorded", "--json"]
+    tried = CliRunner().invoke(tape, ["try", str(recorded), "--results", str(results), *words])
+    assert tried.exit_code == 0 and json.loads(tried.stdout.splitlines()[0])["seconds"] >= 0.55
+    step = CliRunner().invoke(tape, ["bisect", str(recorded), "--step", *words])
+    assert step.exit_code == 0 and json.loads(step.stdout)["seconds"] >= 0.55
+
+
+def test_a_search_for_a_cause_waits_as_the_recording_did(tmp_path):
+    path = notebook(tmp_path / "nb.ipynb", SOURCE, TIMED)
+    assert CliRunner().invoke(tape, ["record", str(path)]).exit_code == 0
+    listed = CliRunner().invoke(tape, ["calls", str(path), "--json"])
+    (call,) = [each["call"] for each in json.loads(listed.stdout)]
+    override = ["override", str(path), call, "--value", '"b"', "--take", "fixed"]
+    assert CliRunner().invoke(tape, override).exit_code == 0
+    words = ["why", str(path), "--good", "fixed", "--bad", "main", "--pace", "recorded"]
+    found = CliRunner().invoke(tape, [*words, "--check", "waited and shown == 'b'"])
+    assert found.exit_code == 0 and "look" in found.output, found.output

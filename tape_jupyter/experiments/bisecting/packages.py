@@ -69,16 +69,17 @@ class GuiltyPackages:
 
 def bisect_packages(
     notebook: Path, good: str, bad: str, check: Check, requirements: Path | None = None,
-    *, run: Run | None = None, on_progress: Tell = ignore_progress,
+    *, run: Run | None = None, on_progress: Tell = ignore_progress, pace: str = "",
 ) -> GuiltyPackages:  # fmt: skip
     """Find them. `requirements`: what is resolved at a date. `run` tries a set of packages (in an
-    environment of its own). Raises TapeUsageError where GOOD and BAD are not told apart.
+    environment of its own); `pace`: when recorded replies arrive. Raises TapeUsageError where GOOD
+    and BAD are not told apart.
     """
-    search = _Search(run or _build_runner(notebook, check), check, on_progress)
+    search = _Search(run or _build_runner(notebook, check, pace), check, on_progress)
     return search.find_guilty(good, bad, requirements)
 
 
-def _build_runner(notebook: Path, check: Check) -> Run:
+def _build_runner(notebook: Path, check: Check, pace: str) -> Run:
     def run_pins(pins: Pins) -> CheckedRun:
         try:
             python = environments.make_environment(
@@ -86,7 +87,8 @@ def _build_runner(notebook: Path, check: Check) -> Run:
             )
         except BundleError as error:
             return CheckedRun("unresolved", why=error.reason)
-        return checked_run.replay_and_check(notebook, check, ReplayOptions(python=str(python)))
+        options = ReplayOptions(pace=pace, python=str(python))
+        return checked_run.replay_and_check(notebook, check, options)
 
     return run_pins
 

@@ -60,11 +60,11 @@ class GuiltyCommit:
 
 def try_here(
     notebook: Path, check: Check, lock: Path | None = None, recording: Path | None = None,
-    code: Path | None = None,
+    code: Path | None = None, pace: str = "",
 ) -> CheckedRun:  # fmt: skip
     """One step: the notebook as it lies here. `lock`: with its packages; `recording`: a .tapes
-    folder that answers in place of its own; `code`: a folder that modules are imported from first.
-    What cannot be installed or run is unresolved.
+    folder that answers in place of its own; `code`: a folder that modules are imported from first;
+    `pace`: when recorded replies arrive. What cannot be installed or run is unresolved.
     """
     try:
         python = None
@@ -76,9 +76,8 @@ def try_here(
         else:
             files = _read_files(recording, paths.folder(notebook.resolve()))
         with _put_first_on_path(code):
-            return checked_run.replay_and_check(
-                notebook, check, ReplayOptions(files=files, python=python)
-            )
+            options = ReplayOptions(pace=pace, files=files, python=python)
+            return checked_run.replay_and_check(notebook, check, options)
     except BundleError as error:
         return CheckedRun("unresolved", why=error.reason)
     except TapeError as error:
@@ -96,6 +95,7 @@ def bisect_revisions(
     check: Check,
     lock: str = "",
     on_progress: Tell = ignore_progress,
+    pace: str = "",
 ) -> GuiltyCommit:
     """Find it. `lock` is a file of the repository that names its packages. Raises TapeUsageError
     where GOOD and BAD are not told apart, or this is no git repository.
@@ -110,7 +110,7 @@ def bisect_revisions(
         commit = _run_git(tree, "rev-parse", "HEAD")
         on_progress(f"commit {commit[:12]}", 0, 0)
         there = tree / lock if lock else None
-        run = try_here(tree / inside, check, there, recording, tree)
+        run = try_here(tree / inside, check, there, recording, tree, pace)
         tried.append((commit, f"{run.verdict}{f': {run.why}' if run.why else ''}"))
         return run
 

@@ -34,12 +34,15 @@ TAKE = "why"
 
 
 class TrialLimits(TypedDict, total=False):
-    """`on_divergence`: stop, stale or live; `max_cost` in US dollars; `timeout`: seconds of a trial."""
+    """`on_divergence`: stop, stale or live; `max_cost` in US dollars; `timeout`: seconds of a trial;
+    `pace`: when recorded replies arrive (one of PACES).
+    """
 
     on_divergence: str
     max_calls: int | None
     max_cost: float | None
     timeout: float | None
+    pace: str | None
 
 
 def require_limits(limits: TrialLimits) -> tuple[str, Budget]:

@@ -46,7 +46,9 @@ SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked again: the call, and what is another in its request (as in `tape resend`)."""
+    """What is asked again: the call, and what is another in its request (as in `tape resend`).
+    `pace`: when the other, recorded replies arrive as the notebook goes on.
+    """
 
     notebook: Path
     call: str
@@ -55,6 +57,7 @@ class Ask:
     of: str = ""
     key: str = ""
     name: str | None = None
+    pace: str = ""
 
     def plan(self) -> resend.ResendPlan:
         return resend.plan_resend(
@@ -268,7 +271,9 @@ class _Continued:
         parent_run = side.parent(self.entry.run)
         cell_numbers = (cell.number for cell in cells if cell.run and cell.run.id == parent_run)
         self.first = next(cell_numbers, 0)
-        self.check, self.job = check, job_of(path, saved, side, cells, check, [self.first])
+        self.check = check
+        job = job_of(path, saved, side, cells, check, [self.first])
+        self.job = replace(job, pace=question.pace)
 
     def require_outcomes(self, recorded: CheckedRun) -> None:
         """Raises TapeUsageError where the check cannot be answered, or the call has no say in it."""

@@ -45,8 +45,8 @@ class Attempt:
     """What a worker is given; plain values only. `place` is what rows call the run, `at` where it
     lies, wherever a worker stands. `results` is where rows are kept, `env` whose
     packages a bundle runs with, `seconds` and `memory` are a whole run's limits, `timeout` a
-    cell's; `page`: a page of the viewer is written too; `asked`: under which key the store has what
-    the candidate asked again.
+    cell's, `pace` is that of its replies; `page`: a page of the viewer is written too; `asked`:
+    under which key the store has what the candidate asked again.
     """
 
     key: str
@@ -63,6 +63,7 @@ class Attempt:
     memory: int = 0
     page: bool = False
     asked: str = ""
+    pace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,8 @@ def _run_attempt(job: Attempt, recorded: _Recorded, limits: RunLimits) -> Checke
     else:
         python = None
     options = ReplayOptions(
-        asking.TAKE if files else "", node, files, str(python) if python else None, job.timeout, limits.started
+        asking.TAKE if files else "", job.pace, node, files, str(python) if python else None,
+        job.timeout, limits.started,
     )  # fmt: skip
     return checked_run.replay_and_check(notebook, check, options)
 
@@ -217,8 +219,9 @@ def _run_bundle(
     from tape_jupyter.comparison.outputs import places
 
     want = bundle_replay.ReplayRequest(
-        env="current" if job.env == "current" else "lock", yes=True, allow_index=job.allow_index
-    )
+        env="current" if job.env == "current" else "lock", yes=True,
+        allow_index=job.allow_index, pace=job.pace,
+    )  # fmt: skip
     with opened(job.at) as bundle, scratch("try") as folder:
         bundle_replay.runnable(bundle, want)
         session, _ = bundle_replay.laid_out(bundle, folder / "bundle")

@@ -44,7 +44,8 @@ _ROWS = 1
 class SweepOptions:
     """`results`: a folder or URL. `env` "current" runs bundles with the packages that are here.
     `seconds` and `memory` (bytes; 0: half of the machine's for all workers) are a run's limits;
-    `max_cost` (US dollars) and `max_calls` those of what candidates ask again, live.
+    `max_cost` (US dollars) and `max_calls` those of what candidates ask again, live; `pace` is that
+    of the recorded replies.
     """
 
     check: str = ""
@@ -58,6 +59,7 @@ class SweepOptions:
     again: bool = False
     max_cost: Decimal | None = None
     max_calls: int | None = None
+    pace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,7 @@ def _build_jobs(
                 _make_absolute(place.place), place.kind, record, options.check,
                 _make_absolute(options.results), options.env, options.allow_index, options.timeout, options.seconds,
                 memory, options.pages, asking.key_of(place, each) if each.requests else "",
+                options.pace,
             )  # fmt: skip
 
 
@@ -218,7 +221,8 @@ def _make_absolute(place: str) -> str:
 def _derive_key(place: str, candidate: str, options: SweepOptions) -> str:
     """Of the run (its digest, and which copy of it), the candidate, and what else a row depends on."""
     version = f"{__version__} {_ROWS} {platform.python_version()} {options.env}"
-    key_text = "\n".join([place, candidate, version, options.check.strip(), f"{options.timeout}"])
+    parts = [place, candidate, version, options.check.strip(), f"{options.timeout}"]
+    key_text = "\n".join([*parts, options.pace] if options.pace else parts)
     return hashlib.sha256(key_text.encode()).hexdigest()[:32]
 
 

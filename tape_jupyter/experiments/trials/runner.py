@@ -65,7 +65,8 @@ class Job:
     stale: bool = False
     """Whether a request that is not on the tape gets the reply of the nearest call."""
     seconds: float = SECONDS
-
+    pace: str = ""
+    """One of PACES: when the replies arrive; "": as usual."""
     last: int = 0
     """How many cells a trial needs; 0: all."""
     bound: int = 0
@@ -249,23 +250,19 @@ def _open_process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator
 
 
 def _build_environment(job: Job) -> dict[str, str]:
-    from tape_jupyter.bundle.proof.process import hash_seed
+    from tape_jupyter.bundle.proof.process import hash_seed, kernel_options
 
     variables = {"PYTHONHASHSEED": hash_seed(job.notebook), **os.environ}
     variables.pop("JPY_SESSION_NAME", None)
-    take = f"--take {_find_stem(job.plays)}" + (" --on-divergence stale" if job.stale else "")
+    stale = " --on-divergence stale" if job.stale else ""
+    options = f"{kernel_options(paths.stem(job.plays), job.pace)}{stale}"
     return {
-        **variables, "TAPE_MODE": "replay", "TAPE_OPTIONS": take, "TAPE_NOTEBOOK": str(job.notebook),
+        **variables, "TAPE_MODE": "replay", "TAPE_OPTIONS": options, "TAPE_NOTEBOOK": str(job.notebook),
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(Path(__file__).parents[3]), variables.get("PYTHONPATH", "")])
         ),
         "IPYTHONDIR": str(Path(tempfile.gettempdir(), "tape-trials-ipython")),
     }  # fmt: skip
-
-
-def _find_stem(path: Path) -> str:
-
-    return paths.stem(path)
 
 
 def _send_job(
