@@ -90,9 +90,9 @@ def notebook7(bundle, launches):
     return launches["notebook7"].ready()
 
 
-@pytest.fixture(params=["lab", "notebook7"])
+@pytest.fixture(params=["lab", pytest.param("notebook7", marks=pytest.mark.night)])
 def server(request):
-    """Both applications, one after the other."""
+    """JupyterLab; at night Notebook 7, too."""
     return request.getfixturevalue(request.param)
 
 

@@ -81,7 +81,8 @@ SEEN = """button => {
 }"""
 
 
-@pytest.mark.parametrize("width", [1400, 760, 620])
+@pytest.mark.spread(3)
+@pytest.mark.parametrize("width", [620, 760, 1400])
 def test_every_row_of_an_opened_output_is_in_sight_however_its_bar_wraps(
     lab, page, provider, width, request
 ):

@@ -8,7 +8,7 @@ from tests.browser.viewing import edit, record, sidebar_of, widget_of
 from tests.harness.provider import Provider
 
 
-@pytest.fixture(scope="module", params=["lab", "notebook7"])
+@pytest.fixture(scope="module", params=["lab", pytest.param("notebook7", marks=pytest.mark.night)])
 def recorded(request, chromium):
     """One notebook an application: what is typed changes nothing in it."""
     with Provider() as provider, fresh_page(chromium) as page:

@@ -12,6 +12,7 @@ from tests.browser.viewing import record, shown, sidebar_of
 MINUTES = 170_000
 
 
+@pytest.mark.night  # by day: test_keys_alone.py exports by keys, tests/unit/jupyter/test_viewer_export.py
 @pytest.mark.timeout(400)
 def test_one_click_saves_the_notebook_proves_it_and_names_the_file(lab, page, provider, tmp_path):
     page.set_viewport_size({"width": 1400, "height": 900})

@@ -169,7 +169,10 @@ class Story:
         ).to_have_count(0)
 
 
-def test_in_the_sidebar(story, server):
+@pytest.mark.parametrize(
+    "server", ["notebook7", pytest.param("lab", marks=pytest.mark.night)], indirect=True
+)
+def test_in_the_sidebar(story):
     told = story()
     view = sidebar_of(told.notebook)
     told.override(view)
@@ -182,6 +185,7 @@ def test_in_the_sidebar(story, server):
     told.reopened_without_a_kernel(".tape-output")
 
 
+@pytest.mark.night  # by day: tests/browser/test_one_truth.py puts one aside
 @pytest.mark.parametrize("server", ["lab"], indirect=True)
 def test_a_take_that_is_put_aside_leaves_the_notebook_as_it_was_if_one_wants(story):
     told = story()
@@ -207,6 +211,7 @@ def test_a_take_that_is_put_aside_leaves_the_notebook_as_it_was_if_one_wants(sto
     told.notebook.idle()
 
 
+@pytest.mark.night  # by day: test_labextension.py runs cells in place behind another tab
 @pytest.mark.parametrize("server", ["lab"], indirect=True)
 def test_with_another_tab_in_front(story):
     told = story()
@@ -223,7 +228,6 @@ def test_with_another_tab_in_front(story):
     told.changed_in_place()
 
 
-@pytest.mark.spread(2)
 def test_below_the_cell(story):
     told = story()
     view = output_of(told.notebook, 2)
@@ -234,6 +238,7 @@ def test_below_the_cell(story):
     told.changed_in_place()
 
 
+@pytest.mark.night  # by day: tests/kernel/test_viewer_rerun.py cancels one
 @pytest.mark.parametrize("server", ["lab"], indirect=True)
 def test_cancelled_below_the_cell_all_is_as_it_was(story):
     told = story()
@@ -268,7 +273,7 @@ def test_a_page_that_is_loaded_again_goes_on_with_the_question(story):
     expect(told.notebook.output(5).first).to_contain_text(CHANGED)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.night  # by day: tests/kernel/test_viewer_rerun.py, and its HTML in test_labextension.py
 def test_without_the_labextension(story, server):
     with server.without_extension():
         told = story("%tape view")

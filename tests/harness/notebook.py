@@ -35,6 +35,8 @@ _SECRET = re.compile(
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TIMEOUT = 90
+PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "harness" / "left_out")])
+"""Where processes that tests start find the package, and what stands before modules that they do without."""
 
 
 def clean_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -48,7 +50,7 @@ def clean_env(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str
         "JUPYTER_CONFIG_DIR": str(where / "config"),
         "JUPYTER_DATA_DIR": str(where / "data"),
         "JUPYTER_RUNTIME_DIR": str(where / "runtime"),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": PYTHONPATH,
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }

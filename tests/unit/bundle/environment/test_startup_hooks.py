@@ -19,8 +19,9 @@ __all__ = ["world"]
 needs_cut = pytest.mark.skipif(not namespaces.can_cut(), reason="needs unshare -rn")
 
 
-@pytest.fixture(params=["pip", "uv"])
+@pytest.fixture(params=["uv", pytest.param("pip", marks=pytest.mark.night)])
 def installer(request, world, monkeypatch):
+    """What installs: by day uv, and pip where a test says so."""
     if request.param == "uv":
         if not UV:
             pytest.skip("uv is not installed")
@@ -108,6 +109,7 @@ ASKED_IN_VAIN = (
 
 
 @pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize("installer", ["uv", "pip"], indirect=True)
 def test_no_installer_imports_what_a_package_brings(world, canary):
     """A second start of an installer in the environment would find the first one's packages."""
     place, line = canary
@@ -147,6 +149,7 @@ def test_a_folder_elsewhere_is_no_place_for_packages(world):
 
 
 @pytest.mark.usefixtures("installer")
+@pytest.mark.parametrize("installer", ["uv", "pip"], indirect=True)
 def test_ordinary_packages_have_their_programs_and_known_hooks_do_not_run(world, canary):
     serve(
         world,
