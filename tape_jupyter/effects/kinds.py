@@ -13,6 +13,7 @@ import functools
 import logging
 import queue
 import sys
+import tempfile
 import threading
 import weakref
 from collections import OrderedDict, UserDict, UserList, deque
@@ -332,7 +333,7 @@ _BY_TYPE: dict[type, Kind] = {
     **dict.fromkeys(NAMES, NAMES_KIND),
     weakref.WeakSet: SET, weakref.WeakValueDictionary: MAPPING, weakref.WeakKeyDictionary: MAPPING,
     contextlib.ExitStack: ATTRIBUTES, contextlib.AsyncExitStack: ATTRIBUTES,
-    threading.local: ATTRIBUTES,
+    threading.local: ATTRIBUTES, tempfile.SpooledTemporaryFile: ATTRIBUTES,
     **whole_objects.BY_TYPE,
 }  # fmt: skip
 

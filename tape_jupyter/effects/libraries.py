@@ -40,6 +40,9 @@ _ELSEWHERE = frozenset([
 _CACHE = re.compile(r"cache|^__|_lock$|^_filters_version$|^_REPL_DISPLAYHOOK$")
 """Names of what a library keeps for itself."""
 
+_FOR_ONE_CALL = frozenset({"already_repring"})
+"""What the methods that attrs writes into a class set, and empty before they end."""
+
 _STREAMS = frozenset({"_io", "io", "ipykernel", "IPython", "colorama", "zmq", "traitlets"})
 _CONTAINERS = (list, tuple, set, dict, deque)
 _DEEPEST = 4
@@ -118,7 +121,8 @@ class LibraryState:
                 ]
 
     def _look_at_attributes(self, owner: str, namespace: Mapping[str, Any]) -> dict[str, Any]:
-        return {f"{owner}.{name}": namespace.get(name, ABSENT) for name in self.attributes}
+        names = self.attributes - _FOR_ONE_CALL
+        return {f"{owner}.{name}": namespace.get(name, ABSENT) for name in names}
 
     def _look_at_part(self, name: str, value: Any) -> dict[str, Any]:
         """Of a table, or of an object that stands in a module."""

@@ -301,7 +301,13 @@ def _look_at_handle(value: Any) -> Any:
         return None
     if value.writable():
         value.flush()
-    return _find_place(value)
+    place = _find_place(value)
+    return (value.buffer.getvalue(), place) if _is_text_over_memory(value) else place
+
+
+def _is_text_over_memory(file: Any) -> bool:
+    """Whether a text is written into bytes in memory: they are nowhere else."""
+    return isinstance(getattr(file, "buffer", None), io.BytesIO)
 
 
 def _find_place(file: Any) -> Any:
@@ -312,19 +318,22 @@ def _find_place(file: Any) -> Any:
         return [file.buffer.tell()]
 
 
-def _read_place(file: Any) -> int:
+def _read_place(file: Any) -> Any:
     buffer = getattr(file, "buffer", None)
     if type(buffer).__module__ in ("gzip", "bz2", "lzma"):
         return _read_compressed_place(buffer)
     place = _find_place(file)
     if isinstance(place, list):
         raise CannotFreeze(None, file, "how far its lines were read is not known")
-    return int(place)
+    return (file.buffer.getvalue(), int(place)) if _is_text_over_memory(file) else int(place)
 
 
 def _put_handle(live: Any, position: Any) -> None:
     if live.writable():
         live.flush()
+    if _is_text_over_memory(live):
+        _put_memory_file(live.buffer, position)
+        position = position[1]
     live.seek(position)
 
 

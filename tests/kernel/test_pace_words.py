@@ -39,7 +39,9 @@ def seconds(told):
     return json.loads(told.stdout)["cells"][1]["seconds"]
 
 
-@pytest.mark.parametrize("command", ["replay", "export", "rerun", "open", "why", "try", "sample", "bisect"])
+@pytest.mark.parametrize(
+    "command", ["replay", "export", "rerun", "open", "why", "try", "sample", "bisect"]
+)
 def test_each_command_that_replays_takes_a_pace_and_says_so(command):
     said = CliRunner().invoke(tape, [command, "--help"]).output
     assert "--pace" in said and "instant" in said

@@ -17,6 +17,7 @@ import shutil
 import sqlite3
 import string
 import sys
+import tempfile
 import threading
 import time
 import types
@@ -24,6 +25,7 @@ import warnings
 import weakref
 from pathlib import Path
 
+import attrs
 import numpy
 import pandas
 import pytest
@@ -132,6 +134,21 @@ def _frame_of_levels(frame):
             lambda box: type(box).__name__,
         ),
         (
+            lambda: tempfile.SpooledTemporaryFile(max_size=99, mode="w+", encoding="utf-8"),  # noqa: SIM115
+            lambda box: box.write("tea \u00e9"),
+            lambda box: (box.write("!"), box.seek(0), box.read(), box.close()),
+        ),
+        (
+            lambda: tempfile.SpooledTemporaryFile(),  # noqa: SIM115
+            lambda box: box.write(b"tea"),
+            lambda box: (box.tell(), box.seek(0), box.read(), box.close()),
+        ),
+        (
+            lambda: io.TextIOWrapper(io.BytesIO(b"one, and more"), encoding="utf-8"),
+            lambda box: (box.seek(0), box.truncate(), box.write("tea \u00e9")),
+            lambda box: (box.write("!"), box.flush(), box.buffer.getvalue(), box.tell()),
+        ),
+        (
             lambda: Adder(),
             lambda box: (box.add(1), box.add(2)),
             lambda box: box.add.__func__.__defaults__,
@@ -159,6 +176,27 @@ def test_state_in_odd_objects_is_there_again(make, change, look):
         assert tuple(map(list, same(lambda: [list(each) for each in program()]))) == ([1, 2],)
     else:
         same(program)
+
+
+def test_a_tool_that_shows_an_object_of_attrs_is_held_without_a_word():
+    made = []
+
+    @tape.tool
+    def plant(name):
+        bodies.append("plant")
+        made.append(Plant(name))
+        return repr(made)
+
+    def program():
+        made.clear()
+        return plant("bean"), [each.name for each in made]
+
+    assert same(program) == ("[Plant(name='bean')]", ["bean"])
+
+
+@attrs.define
+class Plant:
+    name: str
 
 
 kept = []

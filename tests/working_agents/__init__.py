@@ -18,6 +18,7 @@ from tests.working_agents import (
     modules,
     registries,
     shown,
+    strangers,
     surroundings,
     tables,
     troubles,
@@ -40,6 +41,7 @@ FAMILIES = {
         libraries,
         surroundings,
         modules,
+        strangers,
     )
 }
 NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}
