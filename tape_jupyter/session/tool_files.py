@@ -61,6 +61,11 @@ class ToolFiles:
             for path in sorted(touched.marked)
             if path and os.path.lexists(path)
         ]
+        if touched.crowded:
+            lost.append(
+                f"it started a process in {touched.crowded}, where too many files lie to compare them: "
+                "what that wrote is not known"
+            )
         modes = _find_changed(touched.modes, permissions)
         times = _find_changed(touched.times, file_times)
         changes = {**_read_unchanged_files({*modes, *times}), **touched.changes()}

@@ -16,6 +16,7 @@ import os
 import shutil
 import sqlite3
 import string
+import subprocess
 import sys
 import tempfile
 import threading
@@ -536,6 +537,21 @@ def test_a_link_that_a_tool_made_is_said():
 
     _, _, _, report = replayed(program)
     assert "b.txt" in str(report.unheld)
+
+
+def test_what_a_process_wrote_among_too_many_files_is_said_not_to_be_known(tmp_path):
+    for number in range(2_001):
+        (tmp_path / f"{number}.txt").touch()
+
+    @tape.tool
+    def write(name):
+        bodies.append("write")
+        subprocess.run([sys.executable, "-S", "-c", f"open({name!r}, 'w').close()"], check=True)
+        return "ok"
+
+    _, _, recorded, report = replayed(lambda: write("made.csv"))
+    for said in (recorded.warnings, report.unheld):
+        assert "too many files" in str(said)
 
 
 def _registered(names):
