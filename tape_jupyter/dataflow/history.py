@@ -81,12 +81,12 @@ def _is_element_covered(written: str, read: str) -> bool:
     """
     return all(
         one == other or (ELEMENT in (one, other) and one[0] == other[0] == "[")
-        for one, other in zip(_split_path(written), _split_path(read), strict=False)
+        for one, other in zip(split_path(written), split_path(read), strict=False)
     )
 
 
 @lru_cache(65536)
-def _split_path(resource: str) -> tuple[str, ...]:
+def split_path(resource: str) -> tuple[str, ...]:
     """`log`, `[0]`, `['role']` of `log[0]['role']`."""
     return tuple(_STEPS.findall(resource))
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tape_jupyter.core.user_code import SDKS, root_module
 from tape_jupyter.dataflow.fingerprint.fingerprint import Print
-from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of
+from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of, split_path
 from tape_jupyter.dataflow.identity import is_shells
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes, may_change
 from tape_jupyter.dataflow.static.names import (
@@ -512,7 +512,7 @@ def _narrow_writes(seen: ExecutionFacts, draft: Draft) -> None:
             }
             for path in paths:
                 if path.endswith("]") and (path in stored or path in appended):
-                    draft.weak.add(f"{path.rpartition('[')[0]}.__len__")
+                    draft.weak.add(f"{path[: _find_last_step(path)]}.__len__")
 
 
 def _find_appended_element(seen: ExecutionFacts, draft: Draft, name: str) -> set[str]:
@@ -686,7 +686,7 @@ _ROWS = 5_000
 
 def _find_last_step(path: str) -> int:
     """Where the last step of a path begins."""
-    return max(path.rfind("."), path.rfind("["))
+    return len(path) - len(split_path(path)[-1])
 
 
 def _narrow_reads(seen: ExecutionFacts, draft: Draft, outcome: StatementOutcome) -> None:

@@ -54,6 +54,14 @@ def test_no_cell_of_an_agent_is_missed_where_objects_are_made_of_parts():
 
 
 @pytest.mark.night
+def test_no_cell_is_missed_in_notebooks_that_were_written_before_anybody_looked():
+    rows, failures = flow_score.score_elsewhere(json.loads((CASES / "notebooks.json").read_text()))
+    assert not failures
+    assert not {name: sorted(cells) for name, _, cells, *_ in rows if cells}
+    assert flow_score.sums(rows)[1] >= 0.50
+
+
+@pytest.mark.night
 def test_no_cell_is_missed_where_objects_are_at_two_places_though_neighbours_are_taken_in():
     rows, failures = flow_score.score_elsewhere(
         json.loads((CASES / "shared_objects.json").read_text())
