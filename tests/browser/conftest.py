@@ -106,7 +106,7 @@ def fresh_page(chromium):
     shared = chromium.contexts[0] if chromium.contexts else None
     if shared is None or shared.pages:
         context = chromium.new_context(viewport={"width": 1400, "height": 1000})
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(60_000)
     else:
         context = shared
     page, errors = context.new_page(), []

@@ -29,7 +29,7 @@ from tests.harness.notebook import ROOT, clean_env
 
 START_SECONDS = 90
 STOP_SECONDS = 15
-expect.set_options(timeout=30_000)  # eight kernels may start on two cores
+expect.set_options(timeout=60_000)  # eight kernels may start on two cores
 _TOKEN = "tests"
 PANEL = "[...window.jupyterapp.shell.widgets('main')].find(w => w.sessionContext && w.context && w.context.path === path)"
 READY = f"""path => {{
