@@ -130,7 +130,9 @@ class ObservedBody:
             if processes.may_write(self._snapshot.words):
                 processes.begin_writing(self)
         if "files" not in self._left_out:
-            self._files = ToolFiles(self._cell.folder, self._is_running_here)
+            self._files = ToolFiles(
+                self._cell.folder, self._is_running_here, self._cell.request.notebook
+            )
             self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
 
     def _note_concurrent_bodies(self) -> None:

@@ -16,7 +16,13 @@ from typing import Any, TypeVar
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import Change
-from tape_jupyter.dataflow.tracing.files import FileWatch, Touched, file_times, permissions
+from tape_jupyter.dataflow.tracing.files import (
+    FileWatch,
+    Touched,
+    file_times,
+    has_native_writers,
+    permissions,
+)
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
@@ -34,16 +40,21 @@ Metadata = TypeVar("Metadata")
 
 class ToolFiles:
     """What one body does to files. `folder` is the notebook's; None where it is not known: nothing
-    can be put back.
+    can be put back. `notebook` may be saved by an editor meanwhile, which is none of its doing.
     """
 
-    def __init__(self, folder: Path | None, mine: Callable[[], bool]) -> None:
+    def __init__(
+        self, folder: Path | None, mine: Callable[[], bool], notebook: Path | None = None
+    ) -> None:
         self._folder = folder
+        self._notebook = str(notebook.absolute()) if notebook is not None else ""
         self._watch = FileWatch(mine)
 
     def begin(self, open_files: Iterable[str]) -> None:
         """The body is about to run; `open_files` it may write to without opening them."""
         self._watch.begin()
+        if has_native_writers():
+            self._watch.look_at_folder()
         for path in open_files:
             self._watch.written(path)
 
@@ -61,7 +72,7 @@ class ToolFiles:
             for path in sorted(touched.marked)
             if path and os.path.lexists(path)
         ]
-        if touched.crowded:
+        if touched.crowded and touched.processes:
             lost.append(
                 f"it started a process in {touched.crowded}, where too many files lie to compare them: "
                 "what that wrote is not known"
@@ -70,7 +81,11 @@ class ToolFiles:
         times = _find_changed(touched.times, file_times)
         changes = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
         for path, change in changes.items():
-            if _OURS.search(path) or path in touched.links:
+            if (
+                _OURS.search(path)
+                or path in touched.links
+                or self._is_saved_notebook(path, touched)
+            ):
                 continue
             name = name_inside(self._folder, path)
             if name is None:
@@ -91,6 +106,9 @@ class ToolFiles:
                     }
                 )
         return kept, lost
+
+    def _is_saved_notebook(self, path: str, touched: Touched) -> bool:
+        return path == self._notebook and path not in touched.opened
 
 
 def name_inside(folder: Path | None, path: str) -> str | None:

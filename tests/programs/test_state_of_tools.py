@@ -6,6 +6,7 @@ Each program makes its own state, so that a replay starts from where the recordi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import csv
 import decimal
 import functools
@@ -537,6 +538,28 @@ def test_a_link_that_a_tool_made_is_said():
 
     _, _, _, report = replayed(program)
     assert "b.txt" in str(report.unheld)
+
+
+def test_files_that_a_library_writes_unheard_are_there_again(tmp_path, monkeypatch):
+    """SQLite opens what it writes itself, as polars and duckdb do: Python hears of no file."""
+    monkeypatch.setitem(sys.modules, "polars", types.ModuleType("polars"))
+
+    @tape.tool
+    def save(name):
+        bodies.append("save")
+        with contextlib.closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+            database.execute("CREATE TABLE prices (item TEXT)")
+            database.execute("INSERT INTO prices VALUES (?)", (name,))
+            database.execute("VACUUM INTO 'prices.db'")
+        return "saved"
+
+    def program():
+        (tmp_path / "prices.db").unlink(missing_ok=True)
+        save("tea")
+        with contextlib.closing(sqlite3.connect("prices.db")) as database:
+            return database.execute("SELECT item FROM prices").fetchall()
+
+    assert same(program) == [("tea",)]
 
 
 def test_what_a_process_wrote_among_too_many_files_is_said_not_to_be_known(tmp_path):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tape_jupyter.core.audit_listener import Listener
-from tape_jupyter.core.user_code import INSTALLED, is_installed
+from tape_jupyter.core.user_code import INSTALLED, bag, is_installed
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
 from tape_jupyter.dataflow.tracing.handles import OpenHandles, content_of
@@ -94,6 +94,18 @@ _HEARD = frozenset(
 )
 
 
+_NATIVE_WRITERS = bag(
+    "polars duckdb h5py netCDF4 cv2 "
+    "pyarrow.csv pyarrow.dataset pyarrow.feather pyarrow.orc pyarrow.parquet"
+)
+"""Modules that open the files they write themselves, where the audit hook hears nothing."""
+
+
+def has_native_writers() -> bool:
+    """Whether the program has imported a library that may write files unheard."""
+    return not sys.modules.keys().isdisjoint(_NATIVE_WRITERS)
+
+
 @dataclass(slots=True)
 class Touched:
     """Absolute paths. `relative`: some path was given relative to the working directory."""
@@ -117,8 +129,8 @@ class Touched:
     """Those of which the owner or an attribute of the file system's (xattr) was set."""
     processes: list[str] = field(default_factory=list)
     crowded: str = ""
-    """A folder with more in it than is looked at, where a process was started: what that wrote is
-    not known.
+    """A folder with more in it than is looked at, where a process was started, or that was to be
+    looked at: what was written there unheard is not known.
     """
     relative: bool = False
 
@@ -202,7 +214,7 @@ class FileWatch:
         self._kept = 0
         self._folders: dict[str, WatchedFolder] = {}
         self._started: set[str] = set()
-        """Folders in which this cell started a process."""
+        """Folders that are compared when this cell ends."""
         self._handles = OpenHandles()
 
     def begin(self, *, lists: bool = True) -> None:
@@ -241,10 +253,17 @@ class FileWatch:
         return self.touched
 
     def _note_process(self, command: str) -> None:
-        """A process is about to start: note how the folder lies, once a cell."""
+        """A process is about to start."""
         self.touched.processes.append(command)
+        if may_write(command):
+            self.look_at_folder()
+
+    def look_at_folder(self) -> None:
+        """Note how the working directory lies, once a cell: what is written there unheard is seen by
+        comparing it.
+        """
         where = os.getcwd()  # noqa: PTH109 - as in _note_path
-        if where in self._started or not may_write(command) or not is_watched(where + os.sep):
+        if where in self._started or not is_watched(where + os.sep):
             return
         folder = self._folders.setdefault(where, WatchedFolder(where, is_watched))
         folder.note_contents()

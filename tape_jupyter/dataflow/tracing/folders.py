@@ -31,6 +31,13 @@ def may_write(command: str) -> bool:
     return re.search(r"[>|;&`]|\$\(", command) is not None or first not in _READING
 
 
+_Stamped = tuple[tuple[int, int], bytes]
+"""What a file held, with the size and time that it had then."""
+
+_read_before: dict[str, dict[str, _Stamped]] = {}
+"""By folder, what the last look at it read: good for as long as size and time are the same."""
+
+
 class WatchedFolder:
     """One folder. `note_contents` before a process starts, `differing` once the cell is done."""
 
@@ -41,13 +48,13 @@ class WatchedFolder:
         self.path, self._is_watched = path, is_watched
         self.crowded = False
         self._was: dict[str, tuple[int, int]] = {}
-        self._small_files: dict[str, tuple[tuple[int, int], bytes]] = {}
-        """Bytes from an earlier look, good for as long as size and time are the same."""
+        self._small_files: dict[str, _Stamped] = {}
 
     def note_contents(self) -> None:
         """Note how it lies now."""
         self._was = self._scan_folder()
         self._small_files = {} if self.crowded else dict(self._read_small_files())
+        _read_before[self.path] = self._small_files
 
     def differing(self) -> Iterator[tuple[str, Any]]:
         """(path, its bytes when it was looked at: None where there was nothing, UNKNOWN where they
@@ -95,13 +102,13 @@ class WatchedFolder:
         self.crowded = False
         return contents
 
-    def _read_small_files(self) -> Iterator[tuple[str, tuple[tuple[int, int], bytes]]]:
-        budget = KEPT_ALL
+    def _read_small_files(self) -> Iterator[tuple[str, _Stamped]]:
+        budget, earlier = KEPT_ALL, _read_before.get(self.path, {})
         for path, stamp in self._was.items():
             if stamp == _FOLDER or stamp[0] > KEPT or stamp[0] > budget:
                 continue
             budget -= stamp[0]
-            stored = self._small_files.get(path)
+            stored = earlier.get(path)
             if stored is not None and stored[0] == stamp:
                 yield path, stored
                 continue
