@@ -15,17 +15,6 @@ def ask(text):
     asked = [{{"role": "user", "content": text}}]
     with claude.messages.stream(model="claude-sonnet-5", max_tokens=50, messages=asked) as stream:
         return "".join(stream.text_stream)"""
-PLAIN = """%load_ext tape_jupyter
-import json, urllib3
-pool = urllib3.PoolManager()
-def ask(text):
-    asked = {{"model": "claude-sonnet-5", "max_tokens": 50, "stream": True}}
-    asked["messages"] = [{{"role": "user", "content": text}}]
-    reply = pool.request("POST", {url!r} + "/v1/messages", json=asked, retries=False)
-    told = [json.loads(line[6:]) for line in reply.data.decode().splitlines() if line.startswith("data: ")]
-    return "".join(each["delta"].get("text", "") for each in told if each["type"] == "content_block_delta")"""
-"""The same `ask` without an SDK, whose import takes 3 s of a processor in each kernel."""
-
 CELLS = (
     '%%tape record\n# Classify\nmood = ask("Classify the sentiment: I cannot see my billing")\nprint("mood:", mood)',
     '%%tape record\n# Answer\nanswer = ask("Answer a customer who feels " + mood)\nprint("answer:", answer)',
@@ -51,7 +40,7 @@ def record(server: Server, page, url: str, folder: str, *more: str) -> Notebook:
     """
     path = write(
         server.root / re.sub(r"\W+", "-", folder) / "churn.ipynb",
-        PLAIN.format(url=url),
+        SETUP.format(url=url),
         *CELLS,
         *more,
     )
