@@ -301,8 +301,12 @@ def _look_at_handle(value: Any) -> Any:
         return None
     if value.writable():
         value.flush()
-    place = _find_place(value)
-    return (value.buffer.getvalue(), place) if _is_text_over_memory(value) else place
+    return _add_memory(value, _find_place(value))
+
+
+def _add_memory(file: Any, place: Any) -> Any:
+    """A place, with the bytes in memory where a text is written into such."""
+    return (file.buffer.getvalue(), place) if _is_text_over_memory(file) else place
 
 
 def _is_text_over_memory(file: Any) -> bool:
@@ -325,7 +329,7 @@ def _read_place(file: Any) -> Any:
     place = _find_place(file)
     if isinstance(place, list):
         raise CannotFreeze(None, file, "how far its lines were read is not known")
-    return (file.buffer.getvalue(), int(place)) if _is_text_over_memory(file) else int(place)
+    return _add_memory(file, int(place))
 
 
 def _put_handle(live: Any, position: Any) -> None:

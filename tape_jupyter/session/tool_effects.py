@@ -547,7 +547,7 @@ class RecordedEffects:
             self._cell.warn(f"{tool} showed things while others went on: here it shows all at once")
 
     def _show_event(self, event: Mapping[str, Any]) -> None:
-        processes.wait_for_the_programs_own()
+        processes.wait_for_program_output()
         try:
             if "workflow" in event:
                 self._workflow_context.write_event_to_stream(registry.thaw(event["workflow"]))

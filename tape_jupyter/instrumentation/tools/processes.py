@@ -61,9 +61,8 @@ def patch() -> Callable[[], None]:
 def _wrap_popen(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def start_taped(process: Any, *args: Any, **kwargs: Any) -> None:
-        body = BODY.get()
+        body = _find_writer()
         if body is None:
-            _outside.set()
             original(process, *args, **kwargs)
             return
         output, errors = (
@@ -75,6 +74,14 @@ def _wrap_popen(original: Callable[..., Any]) -> Callable[..., Any]:
         _PROCESSES[process] = body
 
     return start_taped
+
+
+def _find_writer() -> Any:
+    """The body that is about to write to the descriptors; None, which is noted, where other code is."""
+    body = BODY.get()
+    if body is None:
+        _outside.set()
+    return body
 
 
 def _has_ended(process: Any) -> bool:
@@ -103,10 +110,8 @@ def _name_program(command: Any) -> str:
 def _wrap_system(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def system_taped(command: Any) -> int:
-        if (body := BODY.get()) is not None:
+        if (body := _find_writer()) is not None:
             _begin_printing(body, prints=True, prints_errors=True)
-        else:
-            _outside.set()
         return int(original(command))
 
     return system_taped
@@ -115,11 +120,8 @@ def _wrap_system(original: Callable[..., Any]) -> Callable[..., Any]:
 def _wrap_write(original: Callable[..., int]) -> Callable[..., int]:
     @functools.wraps(original)
     def write(descriptor: int, data: Any, /) -> int:
-        if descriptor in _STANDARD:
-            if (body := BODY.get()) is not None:
-                _begin_writing_itself(body)
-            else:
-                _outside.set()
+        if descriptor in _STANDARD and (body := _find_writer()) is not None:
+            _begin_writing_itself(body)
         return original(descriptor, data)
 
     return write
@@ -175,7 +177,7 @@ def take_read(body: Any) -> list[dict[str, Any]]:
     return events
 
 
-def wait_for_the_programs_own() -> None:
+def wait_for_program_output() -> None:
     """A replay is about to show what a body showed: what the program's own processes printed before
     comes first, as when it was recorded.
     """
