@@ -98,6 +98,8 @@ class _Loop:
     waiting: deque[Callable[[bool], bool]] = field(default_factory=deque)
     rounds: int = 0
     """How often it went round."""
+    step: tuple[int, int, float] = (0, 0, 0.0)
+    """The task that asked last what time it is, in which round, and what it was told."""
     spins: int = 0
     since: float = 0.0
     """How often it went round without being idle, since when (the thread's own time), while
@@ -370,6 +372,19 @@ class Handovers:
         """The round of the loop that runs here; None where none does that can be watched."""
         state = self._find_running_loop()
         return None if state is None else state.rounds
+
+    def time_of_step(self, now: float) -> float:
+        """What time it is for the deadlines that the running task sets: as when it first asked
+        since it last waited. In a replay no time passes while a task computes, so that there no
+        deadline is over before the task waits for anything.
+        """
+        state = self._find_running_loop()
+        task = None if state is None else asyncio.current_task(state.loop)
+        if state is None or task is None:
+            return now
+        if state.step[:2] != (id(task), state.rounds):
+            state.step = (id(task), state.rounds, now)
+        return state.step[2]
 
     def runs_on(self) -> bool:
         """Whether the loop that runs here has more to run before it waits."""

@@ -83,15 +83,15 @@ def module_of(depth: int) -> Any:
     return frame.f_globals.get("__name__")
 
 
-def read_clock(kind: str) -> int | None:
+def read_clock(kind: str, *, between: int = 0) -> int | None:
     """Nanoseconds on the tape's clock of that kind (pins.clock.Kind) for the code that called the
-    caller of this; None where its time is real.
+    caller of this, by way of so many functions `between`; None where its time is real.
     """
     origin = ORIGIN.get()
     if origin is None or SENDING.get():
         return None
     # as module_of does, a call less
-    module = sys._getframe(2).f_globals.get("__name__")  # noqa: SLF001
+    module = sys._getframe(2 + between).f_globals.get("__name__")  # noqa: SLF001
     if is_plumbing(module):
         return None
     clock = _find_clock(origin)
