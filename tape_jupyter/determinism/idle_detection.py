@@ -7,8 +7,11 @@ nobody's time may jump.
 
 On Linux the kernel says which system call a thread sleeps in (/proc/self/task/*/syscall: "running",
 or the number of the call and its arguments), which tells a thread that was woken but has no
-processor yet from one that waits: under load that decides. One that waits for the interpreter's
-lock waits at an address within the interpreter's own state, and runs as soon as it gets that lock.
+processor yet from one that waits: under load that decides. While one processor wakes a thread that
+is to run on another, that file still names the call; the thread's state (stat) is "R" by then. One
+that waits for the interpreter's lock waits at an address within the interpreter's own state, and
+runs as soon as it gets that lock.
+
 Elsewhere only the Python frame and the process's time can be looked at, so the looks lie further
 apart. `time.pthread_getcpuclockid` is no way: on a thread that has just ended it crashes the process
 (CPython 3.11).
@@ -181,6 +184,9 @@ class Quiet:
         for thread in threads:
             if self._runs_on(thread):
                 return thread.ident
+        for thread in threads:
+            if self._is_being_woken(thread):
+                return thread.ident
         frames: dict[int, FrameType] = {}
         for thread in threads:
             if _stands_in_tape(_find_frame(thread, frames)) and self._waits_at_lock(thread):
@@ -205,6 +211,13 @@ class Quiet:
         assert self._calls is not None
         try:
             return not waits_for_others(self._files_of.read(thread, "syscall"), self._calls)
+        except OSError:
+            return False
+
+    def _is_being_woken(self, thread: threading.Thread) -> bool:
+        """Whether a thread that seemed to wait is about to run."""
+        try:
+            return runs_soon(self._files_of.read(thread, "stat"))
         except OSError:
             return False
 
@@ -267,7 +280,7 @@ class Quiet:
             burnt = _read_thread_file(_find_native_id(thread), "schedstat")
         except (OSError, IndexError):
             return None
-        if _is_waiting_to_run(syscall_line.encode("ascii")):
+        if _is_waiting_to_run(syscall_line.encode("ascii")) or self._is_being_woken(thread):
             call = "running"
         self.runs_on = self.runs_on or call == "running"
         if call in self._calls.threads:
@@ -335,6 +348,13 @@ def waits_for_others(line: bytes, calls: SystemCalls) -> bool:
     if call in calls.one_file:
         return not _is_regular(int(arguments.split(maxsplit=1)[0], 16))
     return call in calls.files or call in calls.others
+
+
+def runs_soon(line: bytes) -> bool:
+    """Whether a thread runs, or has been woken, by its line of /proc (stat: a number, a name in
+    brackets, a letter for the state).
+    """
+    return line.rpartition(b")")[2].lstrip().startswith(b"R")
 
 
 def _is_regular(file: int) -> bool:

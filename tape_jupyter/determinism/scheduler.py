@@ -26,7 +26,7 @@ from typing import Any
 
 from tape_jupyter.cassette.index_entries import Entry
 
-HOLD = 0.025
+HOLD = 0.1
 """Seconds of computing that a hand-over waits for, while recording, where a strand still acts on an
 earlier one.
 """
