@@ -365,6 +365,7 @@ def _build_renumberer(pattern: str) -> Callable[[str], str]:
 
 _traced = _build_replacer(rf"(\bFile \"?){_FOLDERS}([^/\\\n\":,]+\.pyx?\b)", r"\1\2")
 _warned = _build_replacer(rf"^{_FOLDERS}([^/\\\n\":,]+\.py:\d+: [A-Z]\w*:)", r"\1")
+_of_cells = _build_replacer(r"\bipykernel_\d+([/\\])\d+\.py\b", r"ipykernel\1cell.py")
 _wall = _build_replacer(r"^(CPU times|Wall time): .*$", r"\1: ...")
 _timeit = _build_replacer(r"^[\d.]+ \S+ ± [\d.]+ \S+ per loop \(.*\)$", "... per loop")
 _svg_date = _build_replacer(r"<dc:date>[^<]*</dc:date>", "<dc:date/>")
@@ -396,8 +397,9 @@ RULES = (
         ("stream", "error"), own_frames,
     ),
     Rule(
-        "the folders of files in tracebacks and warnings (their names and lines count)", ("stream", "error"),
-        lambda text: _warned(_traced(text)),
+        "the folders of files in tracebacks and warnings (their names and lines count; the name that ipykernel makes of a "
+        "cell's text does not: it is another for `%%tape replay` than for `%%tape record`)", ("stream", "error"),
+        lambda text: _warned(_traced(_of_cells(text))),
     ),
     Rule(
         "the times that `%%time` and `%%timeit` tell", ("stream",),

@@ -62,7 +62,7 @@ FORGIVEN = {
     ),
     "a warning of a cell": (
         stream("/tmp/ipykernel_77/1924.py:1: DeprecationWarning: old\n"),
-        stream("/tmp/ipykernel_8/1924.py:1: DeprecationWarning: old\n"),
+        stream("/tmp/ipykernel_8/28946.py:1: DeprecationWarning: old\n"),
     ),
     "a warning whose name does not say that it is one": (
         stream("/tmp/ipykernel_77/1924.py:3: DeprecatedSinceV10: old\n"),
