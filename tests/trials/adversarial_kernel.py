@@ -98,6 +98,20 @@ PARTS = {
     "same list in many places": (["shared = []\nd = {'in': shared, 'out': [shared], 'n': 0}\nclass Box: pass\nbx = Box(); bx.items = shared; bx.me = bx", R + 'mood = ask()', "d['in'].append(mood)", "d['n'] += 1", "print(d['out'], d['n'])", 'print(bx.me.items, bx.items)'],),
 }  # fmt: skip
 
-NOTEBOOKS = {**SHOWN, **MODELS, **PROCESS, **PARTS}
+UNHEARD = (
+    "import os, sys, types, sqlite3\npolars = sys.modules['polars'] = types.ModuleType('polars')\n"
+    "def save(path, x):\n    c = sqlite3.connect(':memory:'); c.execute('create table t(m)'); c.execute('insert into t values (?)', [x])\n"
+    "    c.commit(); c.execute(f\"VACUUM INTO '{path}'\")\n"
+    "def load(path):\n    c = sqlite3.connect(':memory:'); c.execute(f\"ATTACH '{path}' AS o\")\n"
+    "    return c.execute('select m from o.t').fetchone()[0]\n"
+    "polars.save, polars.load = save, load\ndel save, load"
+)
+"""SQLite opens these files itself, as polars does: Python hears of none."""
+FILES = {
+    "a file that only one world writes, unheard": ([UNHEARD, R + "mood = ask()", "if mood == 'a': polars.save('m.db', mood)", "print(os.path.exists('m.db'))"],),
+    "a file written and read unheard": ([UNHEARD, R + "mood = ask()", "polars.save('n.db', mood)", "x = polars.load('n' + '.db')\nprint(x)", "y = x * 2\nprint(y)"],),
+}  # fmt: skip
+
+NOTEBOOKS = {**SHOWN, **MODELS, **PROCESS, **PARTS, **FILES}
 NOT_YET = frozenset({"a figure kept"})
 """Where a re-run still stops: it wants a fresh process, which may not ask."""

@@ -90,6 +90,7 @@ _HEARD = frozenset(
         *_TWO,
         *_MARKS,
         *_PROCESS,
+        "import",
     }
 )
 
@@ -99,6 +100,8 @@ _NATIVE_WRITERS = bag(
     "pyarrow.csv pyarrow.dataset pyarrow.feather pyarrow.orc pyarrow.parquet"
 )
 """Modules that open the files they write themselves, where the audit hook hears nothing."""
+UNHEARD = frozenset(name.partition(".")[0] for name in _NATIVE_WRITERS)
+"""Their packages, which open what they read in the same way."""
 
 
 def has_native_writers() -> bool:
@@ -187,11 +190,14 @@ def _dispatch_event(
     events: frozenset[str] = _HEARD,
     watching: list[FileWatch] = _watching,
     installed: tuple[str, ...] = INSTALLED,
+    writers: frozenset[str] = _NATIVE_WRITERS,
 ) -> None:
     if event not in events:  # each id() of the user's comes here, too
         return
     if event == "open" and type(args[0]) is str and args[0].startswith(installed):
         return  # an import opens thousands
+    if event == "import" and args[0] not in writers:
+        return
     for watch in (*watching,):  # another thread may end one meanwhile
         watch.hear(event, args)
 
@@ -291,6 +297,8 @@ class FileWatch:
     def _handle_event(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
             self._note_open(*args)
+        elif event == "import":
+            self.look_at_folder()
         elif event in ("os.listdir", "os.scandir", "glob.glob"):
             self._note_path(args[0] if args[0] is not None else ".", read=True)
         elif event in _ONE:

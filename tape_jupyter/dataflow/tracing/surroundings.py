@@ -24,6 +24,7 @@ from tape_jupyter.dataflow.tracing.ambient import (
     options_set,
     variables_of,
 )
+from tape_jupyter.dataflow.tracing.files import UNHEARD
 from tape_jupyter.dataflow.tracing.folders import may_write
 from tape_jupyter.dataflow.tracing.observations import Draft, ExecutionFacts
 from tape_jupyter.dataflow.tracing.variables import MISSING, is_library, is_module_of_users
@@ -203,6 +204,7 @@ class Surroundings:
         if inspects_files and drafts_by and not self._is_printing_statement(draft):
             draft.reads.add("file:*")
         self._add_processes(draft)
+        self._add_unheard(draft)
 
     def _find_searched_folders(self, draft: Draft) -> set[str]:
         """Where an import that found its modules looked for them: what it found are files, which it
@@ -251,6 +253,14 @@ class Surroundings:
             draft.reads.add("file:*")
         if any(may_write(command) for command in processes):
             draft.weak.add("file:*")
+
+    def _add_unheard(self, draft: Draft) -> None:
+        """Of a library that opens files itself nobody hears which ones it reads."""
+        if not self._may_act(draft):
+            return
+        modules = {is_library(self.seen.variables.value(name)) for name in draft.mention}
+        if not UNHEARD.isdisjoint(modules | self._find_packages(draft)):
+            draft.reads.add("file:*")
 
     def _may_touch_file(self, draft: Draft, path: str) -> bool:
         """Whether a statement names this file; every one that acts, where none does."""

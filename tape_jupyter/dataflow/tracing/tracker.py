@@ -29,7 +29,12 @@ from tape_jupyter.dataflow.restore.versions import Keeper
 from tape_jupyter.dataflow.static.names import ParsedCell, cell_names, replaced_names, transform
 from tape_jupyter.dataflow.tracing import ambient, unwatched
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch, ExecutedCode
-from tape_jupyter.dataflow.tracing.files import file_times, permissions
+from tape_jupyter.dataflow.tracing.files import (
+    UNHEARD,
+    file_times,
+    has_native_writers,
+    permissions,
+)
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.dataflow.tracing.noted_cells import (
     NotedCells,
@@ -323,6 +328,8 @@ class Tracker:
             )  # here: what pins hold by now is no doing of the cell
             self._between = None
             self._files.begin()
+            if has_native_writers() and self._may_write_unheard(running.cell):
+                self._files.look_at_folder()
             running.began = perf_counter()
             self._watch.begin(_find_shown_lines(running.cell))
 
@@ -381,6 +388,16 @@ class Tracker:
             alive, tasks, bool(tasks) or bool(alive - self._noted.threads), loaded=frozenset(sys.modules),
         )  # fmt: skip
         self._open.began = perf_counter()
+
+    def _may_write_unheard(self, cell: ParsedCell) -> bool:
+        """Whether the cell uses a library that opens files itself."""
+        for name in self.variables.closure(self._find_mentioned_variables(cell)):
+            known = self.variables.prints.get(name)
+            kinds = known.kinds if known is not None else ()
+            packages = {is_library(self.variables.value(name)), *kinds}
+            if any(package.lstrip("_") in UNHEARD for package in packages):
+                return True
+        return False
 
     def _begin_midway(self, info: Any) -> None:
         """The cell that installs us is an entry, unless it does nothing else."""
