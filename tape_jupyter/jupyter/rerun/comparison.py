@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import reprlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher, unified_diff
 from html.parser import HTMLParser
