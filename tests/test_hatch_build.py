@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import stat
 import tomllib
 
@@ -93,3 +94,13 @@ def test_the_extension_manager_of_jupyterlab_can_list_the_package():
 
 def test_a_citation_names_this_version():
     assert f"version: {tape_jupyter.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_on_a_package_index_the_readme_leads_to_nothing_that_is_not_there(hook):
+    """Files of the repository are told by name; pictures of it are left out."""
+    metadata = {}
+    hook.ReadmeHook(str(ROOT), {}).update(metadata)
+    told = metadata["readme"]["text"]
+    assert metadata["readme"]["content-type"] == "text/markdown"
+    assert re.findall(r"\]\((?!http)", told) == [] and "![" not in told
+    assert "the first hour, record tools" in told and "pip install tape-jupyter" in told

@@ -40,11 +40,15 @@ test("ticks stand at round moments of recorded time, on both sides of a cut", ()
 });
 
 test("no two ticks are nearer than their words are wide, whatever part is shown", () => {
-  for (const from of [0, 0.7, 1.5, 2.9]) {
-    for (const long of [0.4, 2, 3]) {
-      const ticks = timeline(COFFEE).ticks({ from, to: from + long }, 8);
-      const gaps = ticks.slice(1).map(({ at }, index) => at - (ticks[index]?.at ?? 0));
-      expect(Math.min(...gaps)).toBeGreaterThan((long / 8) * 0.5);
+  // A moment between two pauses is shorter than the words after either.
+  const SHORT = [[0, 2], [9, 9.01], [20, 24]].map(([start, end], at) => ({ id: `${at}`, start: start ?? 0, end: end ?? 0 }));
+  for (const spans of [COFFEE, SHORT]) {
+    for (const from of [0, 0.7, 1.5, 2.9]) {
+      for (const long of [0.4, 2, 3]) {
+        const ticks = timeline(spans).ticks({ from, to: from + long }, 8);
+        const gaps = ticks.slice(1).map(({ at }, index) => at - (ticks[index]?.at ?? 0));
+        expect(Math.min(...gaps)).toBeGreaterThan((long / 8) * 0.75);
+      }
     }
   }
 });

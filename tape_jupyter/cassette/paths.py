@@ -155,7 +155,7 @@ class Ladder:
         command = self.command()
         if command is None or not _is_executor(command.argv):
             return None
-        folder = command.folder or self.start
+        folder = _find_start_folder(command, self.start)
         found: dict[Path, None] = {}
         for option, argument in pairwise(command.argv):
             is_notebook = argument.endswith(".ipynb") and not argument.startswith("-")
@@ -176,6 +176,17 @@ _EXECUTOR_MODULES = frozenset({_PAPERMILL, "nbconvert", "nbclient", "jupyter"})
 _OUTPUT_OPTIONS = frozenset({"--output", "-o"})
 _PROGRAM_WORDS = 3
 """Words of a command line that may name the program: `python -m nbconvert`, `python jupyter-run`."""
+
+
+def _find_start_folder(command: ParentCommand, start: Path) -> Path:
+    """Where its paths begin: papermill works in the folder of `--cwd` while it runs a notebook."""
+    folder = command.folder or start
+    words = [word for argument in command.argv for word in argument.split("=", 1)]
+    inside = Path(os.path.normpath(dict(pairwise(words)).get("--cwd", ".")))
+    parts = inside.parts
+    if inside.is_absolute() or not parts or folder.parts[-len(parts) :] != parts:
+        return folder
+    return folder.parents[len(parts) - 1]
 
 
 def _extract_program(argument: str) -> str:

@@ -7,6 +7,7 @@ check, or a run of a few replies to be explained.
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import importlib.util
@@ -38,6 +39,7 @@ def wrong(data: bytes) -> str:
             return "it is not a JSON object"
         if not _is_flat_enough(notebook):
             return f"it is nested deeper than {DEEPEST}"
+        complete_notebook(notebook)
         for name in ("nbformat", "nbformat_minor"):
             if name in notebook and not _may_be_version(notebook[name]):
                 return f"its {name} is no version: a number from 0 to {_NEWEST}"
@@ -49,6 +51,43 @@ def wrong(data: bytes) -> str:
     ) as error:  # the validators have each their own; ValueError and RecursionError are JSON's
         return (str(error) or type(error).__name__).splitlines()[0][:200]
     return ""
+
+
+def complete_notebook(notebook: dict[str, Any]) -> None:
+    """Put in what other programs leave out and nbclient does without: a count, a list of outputs,
+    the name of a stream. What is there is not touched.
+    """
+    if notebook.get("nbformat") != 4:
+        return
+    _fill(notebook, nbformat_minor=0)
+    metadata = notebook.get("metadata")
+    kernel = metadata.get("kernelspec") if isinstance(metadata, dict) else None
+    if isinstance(kernel, dict) and "name" in kernel:
+        _fill(kernel, display_name=kernel["name"])
+    for cell in _list_objects(notebook.get("cells")):
+        if cell.get("cell_type") != "code":
+            continue
+        _fill(cell, execution_count=None, outputs=[])
+        for output in _list_objects(cell["outputs"]):
+            _fill(output, **_LEFT_OUT.get(str(output.get("output_type")), {}))
+
+
+_LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
+    "stream": {"name": "stdout"},
+    "display_data": {"metadata": {}},
+    "execute_result": {"metadata": {}, "execution_count": None},
+}
+"""By the kind of an output: the keys that are left out, and what stands for them."""
+
+
+def _fill(fields: dict[str, Any], **missing: Any) -> None:
+    for name, value in missing.items():
+        if name not in fields:  # not `setdefault`: a NotebookNode makes its own of what is set
+            fields[name] = copy.copy(value)
+
+
+def _list_objects(values: Any) -> list[dict[str, Any]]:
+    return [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
 
 
 def _may_be_version(value: Any) -> bool:
@@ -117,6 +156,7 @@ def by_nbformat(text: str, version: int | None = None) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         notebook = nbformat.reads(text, as_version=version or nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
+        complete_notebook(notebook)
         # A key that its version does not know hinders nobody: nbclient runs such a notebook.
         nbformat.validate(notebook, relax_add_props=True)
     return notebook

@@ -51,6 +51,7 @@ def code_cells(text: str) -> list[CodeCell]:
     """
     notebook = None if notebook_schema.wrong(text.encode()) else json.loads(text)
     if notebook and notebook["nbformat"] == 4:
+        notebook_schema.complete_notebook(notebook)
         cells = notebook["cells"]
     else:
         cells = parse_notebook(text).cells

@@ -89,6 +89,9 @@ class LineCommands:
     def _open_view(self, name: str) -> Any:
         from tape_jupyter.jupyter.widget import view
 
+        path = self._find_cassette_path(name)
+        if name and not path.exists():
+            raise self._lacks(path)
         return view(self.cells, name)
 
     def _build_frame(self, name: str) -> Any:

@@ -38,10 +38,6 @@ def view(cells: CellRunner, name: str = "", take: str = "") -> AnyWidget:
     Raises TapeUsageError where the view's script is not in this installation, or anywidget is not.
     """
     source = script("widget")
-    names = cells.cassette_names() if name else ()
-    if name and name not in names:
-        there = f"there are: {', '.join(names)}" if names else "record a cell with %%tape record"
-        raise TapeUsageError(f"no cassette {name}; {there}")
     widget = _load_widget_class()(cells, source)
     if name:
         widget.viewer.open(name, take)

@@ -19,7 +19,7 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.reports import waterfall
 from tape_jupyter.session import saved_output
 from tape_jupyter.spans.headers import RETRIEVAL, TOOL
-from tape_jupyter.spans.tree import count_retries
+from tape_jupyter.spans.tree import find_retried
 
 if TYPE_CHECKING:
     from tape_jupyter.session.cell import CellReport, ReportRow
@@ -255,7 +255,7 @@ def _format_counts(report: CellReport) -> list[str]:
     more = f", {format_count(len(names) - 4, 'more name')}" if len(names) > 4 else ""
     failed = sum(1 for row in calls if row.error)
     made = _read_tape(report) if failed else None
-    retried = count_retries(made.entries) if made is not None else 0
+    retried = len(find_retried(made.entries)) if made is not None else 0
     failed -= retried
     live = sum(1 for row in calls if row.live)
     return [

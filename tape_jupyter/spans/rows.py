@@ -299,7 +299,7 @@ def _find_call_mark(node: Node, header: CallHeader, seen: RowSummary) -> int:
     if node.superseded:
         return SUPERSEDED
     mark = mark_of(header, seen)
-    return RETRIED if node.retried and mark == ERROR else mark
+    return RETRIED if node.retried and mark in (ERROR, DIVERGED) else mark
 
 
 def mark_of(header: CallHeader, seen: RowSummary) -> int:

@@ -238,9 +238,11 @@ class _Run:
         return node.id
 
 
-def count_retries(entries: Sequence[Entry]) -> int:
-    """How many of a cell's calls failed and were sent again."""
-    return len(_find_retries(sorted(read_call_headers(entries), key=lambda header: header.at)))
+def find_retried(entries: Sequence[Entry]) -> frozenset[Entry]:
+    """Those of a cell's calls that failed and were sent again."""
+    calls = sorted(read_call_headers(entries), key=lambda header: header.at)
+    again = _find_retries(calls)
+    return frozenset(header.entry for header in calls if header.entry and id(header) in again)
 
 
 def _find_retries(calls: Sequence[CallHeader]) -> dict[int, CallHeader]:

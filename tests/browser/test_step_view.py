@@ -40,6 +40,11 @@ def test_axe_finds_nothing_wrong_and_nothing_is_cut_off(stage, page, state):
         expect(page.locator(".step-says")).not_to_be_empty()
         if state not in ("running", "rewinding"):
             expect(page.locator(".step-variables")).to_be_visible()
+        for button in page.locator(".step-does [aria-disabled=true]").all():
+            button.hover()  # looks as it did: it does nothing
+            assert button.evaluate("node => getComputedStyle(node).backgroundColor").endswith(
+                ", 0)"
+            )
         page.add_script_tag(path=JS / "node_modules" / "axe-core" / "axe.min.js")
         for width in widths:
             page.set_viewport_size({"width": width, "height": 800})

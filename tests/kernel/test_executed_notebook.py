@@ -51,14 +51,19 @@ def test_executed_twice_it_is_still_the_notebook_that_was_named(words, tmp_path,
     assert not (tmp_path / "out.tapes").exists() and len(provider.requests) == 2
 
 
-def test_papermill_from_another_folder_with_its_output_elsewhere(tmp_path, provider):
+def test_papermill_from_and_for_another_folder_with_its_output_elsewhere(tmp_path, provider):
     (tmp_path / "work").mkdir()
     notebook(tmp_path / "notebooks" / "shop.ipynb", *cells(provider.url))
     words = f"papermill ../notebooks/shop.ipynb {tmp_path / 'made.ipynb'} -k python3"
-    for _ in range(2):
-        done = run(tmp_path / "work", words)
-        assert done.returncode == 0, done.stderr
+    done = run(tmp_path / "work", words)
+    assert done.returncode == 0, done.stderr
+    # Then made to work in a folder where an output of before holds the same cells.
+    (tmp_path / "made.ipynb").rename(tmp_path / "work" / "older.ipynb")
+    done = run(tmp_path, "papermill notebooks/shop.ipynb made.ipynb -k python3 --cwd work")
+    assert done.returncode == 0, done.stderr
     assert (tmp_path / "notebooks" / "shop.tapes" / "main.tape.yaml").is_file()
-    assert sorted(each.name for each in tmp_path.iterdir() if each.name[0] != ".") == [
-        "made.ipynb", "notebooks", "work",
-    ]  # fmt: skip
+    for place, names in (
+        (tmp_path, ["made.ipynb", "notebooks", "work"]),
+        (tmp_path / "work", ["older.ipynb"]),
+    ):
+        assert sorted(each.name for each in place.iterdir() if each.name[0] != ".") == names

@@ -99,6 +99,18 @@ def test_a_re_run_tells_its_progress_and_what_changed(view, provider):
     ][0]["outputs"]
     assert view.page.text("answer").endswith("'positive'.\n") and len(provider.requests) == 1
 
+    # The take is put aside, and its cells run again on the recording.
+    cells = view.ask("discard", take="angry")[0]["answer"]["cells"]
+    again = view.ask("plan", take="", changed=cells)[0]["answer"]
+    reasons = {each["cell"]: each["reasons"] for each in again["cells"]}
+    assert {*reasons} == {"classify", "answer", "report"}
+    assert reasons["classify"] == ["chosen to run again"]
+    entries = [each["entry"] for each in again["cells"]]
+    _, told = view.ask("rerun", take="", changed=cells, entries=entries, on_divergence="stop")
+    done = next(each for each in told if each["about"] == "done")
+    assert done["proof"]["text"] == "it ran on the recording, and a proof is of a take"
+    assert view.page.text("classify") == "mood: negative\n" and len(provider.requests) == 1
+
 
 def test_a_person_decides_at_a_divergence(view, provider):
     _, told = view.ask(

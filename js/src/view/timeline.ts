@@ -49,15 +49,15 @@ export class Timeline {
   ticks(shown: Window, most: number): { at: number; seconds: number }[] {
     const step = stepFor((shown.to - shown.from) / most);
     const out: { at: number; seconds: number }[] = [];
+    const put = (at: number, seconds: number): void => {
+      if (at - (out.at(-1)?.at ?? -Infinity) > step * 0.8) out.push({ at, seconds });
+    };
     for (const piece of this.#pieces()) {
-      if (piece.at > 0 && piece.at >= shown.from && piece.at <= shown.to) out.push({ at: piece.at, seconds: piece.from });
+      if (piece.at > 0 && piece.at >= shown.from && piece.at <= shown.to) put(piece.at, piece.from);
       const from = piece.from + Math.max(0, shown.from - piece.at);
-      const room = piece.at + piece.length < this.length ? step / 2 : 0; // the moment after a cut is written there
+      const room = piece.at + piece.length < this.length ? step * 0.8 : 0; // the moment after a cut is written there
       const to = piece.from + Math.min(piece.length - room, shown.to - piece.at);
-      for (let count = Math.max(0, Math.ceil(from / step - 1e-9)); count * step <= to + 1e-9; count++) {
-        const at = piece.at + count * step - piece.from;
-        if (!out.length || at - (out.at(-1)?.at ?? 0) > step * 0.8) out.push({ at, seconds: count * step });
-      }
+      for (let count = Math.max(0, Math.ceil(from / step - 1e-9)); count * step <= to + 1e-9; count++) put(piece.at + count * step - piece.from, count * step);
     }
     return out;
   }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import reprlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher, unified_diff
 from html.parser import HTMLParser
@@ -18,13 +18,14 @@ from typing import Any, Literal
 
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.comparison import outputs
-from tape_jupyter.core.call import FunctionCall, Reply, header_value
+from tape_jupyter.core.call import FunctionCall, Reply
 from tape_jupyter.core.plain_text import format_count
-from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.jupyter.rerun.outputs import Output
-from tape_jupyter.providers import conversation
 from tape_jupyter.session.cell import TapedCell
+from tape_jupyter.spans.headers import read_call_headers
+from tape_jupyter.spans.titles import happened
+from tape_jupyter.spans.tree import find_retried
 
 Kind = Literal["text", "table", "image", "error"]
 Mark = Literal["same", "changed", "added", "gone"]
@@ -326,20 +327,24 @@ _NOTES = {
 
 
 def calls_changed(run: str, cell: TapedCell) -> list[SpanChange]:
-    """`run` is the recording that the cell repeats, `cell` the taped cell that is over."""
+    """`run` is the recording that the cell repeats, `cell` the taped cell that is over. What failed
+    and was sent again is no call of its own beside the one that ended it.
+    """
     book = cell.cassette
     if book is None:
         return []
-    recorded = {
-        entry.name: entry for entry in map(_to_recorded_call, book.calls) if entry.run == run
-    }
-    served = [entry for entry in cell.execution.played if entry.run == run]
+    made = [entry for entry in map(_to_recorded_call, book.calls) if entry.run == run]
+    retried = find_retried(made)
+    recorded = {entry.name: entry for entry in made if entry not in retried}
+    served = [e for e in cell.execution.played if e.run == run and e not in retried]
     changes = [
         _compare_calls(recorded.pop(entry.name, None) or _to_recorded_call(entry), entry)
         for entry in served
     ]
     new = [entry for entry in book.calls if cell.recording.run and entry.run == cell.recording.run]
-    for entry in [*(each for each in cell.execution.played if each.run != run), *new]:
+    added = [*(each for each in cell.execution.played if each.run != run), *new]
+    again = find_retried(added)
+    for entry in (each for each in added if each not in again):
         old = recorded.pop(str(entry.head().get("frozen", "")), None)
         changes.append(_compare_calls(old or _pop_similar_call(recorded, entry), entry))
     return [
@@ -408,7 +413,8 @@ def _pop_similar_call(left: dict[str, Entry], entry: Entry) -> Entry | None:
 def _compare_calls(old: Entry | None, new: Entry) -> SpanChange:
     how = _NOTES.get(str(new.head().get("diverged", "")), "")
     if old is None:
-        return SpanChange(None, new.name, new.title, "added", how)
+        said = ", ".join(filter(None, (how, _summarise_reply(new))))
+        return SpanChange(None, new.name, new.title, "added", said)
     replies = (_summarise_reply(old), _summarise_reply(new)) if old is not new else ("", "")
     mark: Mark = "changed" if old is not new else "same"
     note = ", ".join(
@@ -418,16 +424,11 @@ def _compare_calls(old: Entry | None, new: Entry) -> SpanChange:
 
 
 def _summarise_reply(entry: Entry) -> str:
-    return next(_yield_reply_gist(entry), "")
-
-
-def _yield_reply_gist(entry: Entry) -> Iterator[str]:
+    """In a few words: what a tool returned, what else happened."""
     try:
         reply = entry.reply()
     except CassetteError:
-        return
+        return ""
     if isinstance(reply, Reply):
-        data = decode(reply.readable, header_value(reply.headers, "content-encoding")) or b""
-        yield conversation.gist(conversation.reply_body_turns(reply.headers, data), 60)
-    else:
-        yield short_value(reply.value if reply.error is None else reply.error)
+        return next((happened(each).name for each in read_call_headers([entry])), "")
+    return short_value(reply.value if reply.error is None else reply.error)

@@ -21,8 +21,9 @@ from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.stubs import do_nothing
+from tape_jupyter.dataflow.downstream import HOLDS
 from tape_jupyter.dataflow.history import History
-from tape_jupyter.dataflow.plan import Plan, plan_rerun
+from tape_jupyter.dataflow.plan import Plan, PlanCell, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
 from tape_jupyter.dataflow.static.lookups import asks_for
 from tape_jupyter.errors import TapeUsageError
@@ -234,6 +235,8 @@ class Rerunner:
             answered=_find_answered_runs(take),
             take=name,
         )
+        if changed is not None:
+            made = _tell_chosen(made, take, history)
         return excluded_cells.planned(_add_costs(made, take, history), take, history)
 
     def adopt(self, take: str) -> None:
@@ -765,6 +768,19 @@ def _count_calls(take: Cassette) -> Mapping[str, int]:
     return counts
 
 
+def _tell_chosen(plan: Plan, take: Cassette, history: History) -> Plan:
+    """Of cells that a person chose, those whose replies the take does not change hold no change."""
+    overridden = {entry.run for entry in take.newest_overrides()}
+
+    def told(cell: PlanCell) -> PlanCell:
+        if cell.role != "changed" or history[cell.entry].run in overridden:
+            return cell
+        reasons = tuple("chosen to run again" if r == HOLDS else r for r in cell.reasons)
+        return replace(cell, reasons=reasons)
+
+    return replace(plan, cells=tuple(map(told, plan.cells)))
+
+
 def _add_costs(plan: Plan, take: Cassette, history: History) -> Plan:
     """With what the calls that may go live cost when they were recorded; tools cost nothing."""
     live_counts = {history[cell.entry].run: cell.asks for cell in plan.cells if cell.asks}
@@ -818,6 +834,8 @@ def _build_no_proof(machine: Rerun) -> RerunProof:
     """Why there is nothing to prove."""
     if machine.stopped:
         return RerunProof("not provable", "the re-run stopped, so there is nothing whole to prove")
+    if not machine.plan.take:
+        return RerunProof("not provable", "it ran on the recording, and a proof is of a take")
     return RerunProof("not provable", "a cell was skipped, so the take does not replay as a whole")
 
 

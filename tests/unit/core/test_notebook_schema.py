@@ -10,6 +10,7 @@ import nbformat
 import pytest
 
 from tape_jupyter.core.notebook_schema import wrong
+from tape_jupyter.core.notebook_text import code_cells, parse_notebook
 from tests.harness.bundles import notebook
 
 
@@ -30,6 +31,22 @@ def test_it_says_what_nbformat_says(change):
     except Exception:
         good = False
     assert (wrong(data) == "") == good, wrong(data)
+
+
+def test_what_nbclient_does_without_may_be_left_out():
+    told = json.loads(notebook())
+    del told["nbformat_minor"]
+    told["metadata"]["kernelspec"] = {"name": "python3"}
+    shown = [
+        {"output_type": "stream", "text": "x"},
+        {"output_type": "display_data", "data": {"text/plain": "x"}},
+        {"output_type": "execute_result", "data": {"text/plain": "x"}},
+    ]
+    code = {"cell_type": "code", "metadata": {}, "source": ["1"]}
+    told["cells"] = [code, {**code, "outputs": shown}]
+    assert wrong(json.dumps(told).encode()) == ""
+    assert [len(cell.outputs) for cell in code_cells(json.dumps(told))] == [0, 3]
+    assert len(parse_notebook(json.dumps(told)).cells[1].outputs[1].metadata) == 0
 
 
 @pytest.mark.parametrize(

@@ -152,11 +152,13 @@ def a_take(tmp_path, ran=True, late_override=False):
     live = over.add(asked("d"), answered("d"), diverged="live")
     over.end("raised")
     newest = over.run(title="agent", parent=run, mode="replay", at=now)
+    slow = over.add(asked("e"), failed(), diverged="live")
     last = over.add(asked("e"), answered("e"), diverged="live")
     went = [
         f"{run}/{first.id}",
         f"{stopped}/{live.id}",
         f"{run}/{second.id}",
+        f"{newest}/{slow.id}",
         f"{newest}/{last.id}",
     ]
     over.end(**({"ran": went} if ran else {}))
@@ -167,21 +169,24 @@ def test_a_cell_of_a_take_shows_what_the_newest_re_run_went_through(tmp_path):
     spans = a_take(tmp_path)
     assert drawn(spans) == [
         "cell [2] agent",
-        *(f'  model "{text}"' for text in ("a", "d", "changed", "e", "c")),
+        *(f'  model "{text}"' for text in ("a", "d", "changed", "e")),
+        "    model 429 rate_limit",  # sent again: folded, as where it was recorded
+        '  model "c"',
     ]
     rows = list(spans.rows())
-    assert rows[0].note == "record · 2 new"
+    assert rows[0].note == "record · 3 new"
     assert [MARKS[row.mark] for row in rows] == [
         "",
         "",
         "diverged",
         "overridden",
         "diverged",
+        "retried",
         "superseded",
     ]
-    assert spans.totals()["calls"] == 4
+    assert spans.totals()["calls"] == 5
     assert rows[0].end - rows[0].start == 9  # as it was recorded, not until the re-run
-    assert spans.totals()["spans"] == 6
+    assert spans.totals()["spans"] == 7
 
 
 @pytest.mark.parametrize("how", [{"ran": False}, {"late_override": True}])
@@ -190,7 +195,11 @@ def test_where_a_re_run_did_not_end_or_a_reply_was_changed_since_nothing_is_supe
 ):
     spans = a_take(tmp_path, **how)
     assert sorted(drawn(spans)) == sorted(
-        ["cell [2] agent", *(f'  model "{text}"' for text in ("a", "changed", "c", "d", "e"))]
+        [
+            "cell [2] agent",
+            *(f'  model "{text}"' for text in ("a", "changed", "c", "d", "e")),
+            "    model 429 rate_limit",
+        ]
     )
     assert all(MARKS[row.mark] != "superseded" for row in spans.rows())
 

@@ -4,9 +4,10 @@ import type { CellChange, Comparison, OutputChange } from "../protocol.ts";
 import { align, type Cell } from "./csv.ts";
 import { Alert, Prose, Runs, useDoing } from "../edit/widgets.tsx";
 import { FindCause } from "./cause.tsx";
+import { Beside } from "./changedFields.tsx";
 import { Card } from "./controls.tsx";
 import { TakeActions } from "./takes.tsx";
-import { lines, words, type Run } from "../edit/labels.ts";
+import { lines, type Run } from "../edit/labels.ts";
 import type { Work } from "../edit/store.ts";
 import { many } from "../format.ts";
 import { Wide } from "./wide.tsx";
@@ -145,10 +146,5 @@ function Spans({ work, spans }: { work: Work; spans: Comparison["spans"] }) {
 
 function Variables({ variables }: { variables: Comparison["variables"] }) {
   return <details open class="tape-change"><summary><b>Variables</b> <small>{variables.length} changed</small></summary>
-    <Wide label="Variables"><table class="tape-table"><thead><tr><th scope="col">name</th><th scope="col">before</th><th scope="col">after</th></tr></thead>
-      <tbody>{variables.slice(0, MOST).map(({ name, before, after }) => {
-        const runs = words(before, after);
-        return <tr key={name}><th scope="row"><code>{name}</code></th><td class="tape-code"><Runs runs={runs.filter((run) => run.mark !== "new")} /></td>
-          <td class="tape-code"><Runs runs={runs.filter((run) => run.mark !== "gone")} /></td></tr>;
-      })}</tbody></table></Wide></details>;
+    <Beside label="Variables" look="tape-code" heads={["name", "before", "after"]} rows={variables.slice(0, MOST).map(({ name, before, after }) => [name, before, after])} /></details>;
 }

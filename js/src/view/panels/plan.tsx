@@ -7,7 +7,7 @@ import { Card } from "./controls.tsx";
 import type { Policy, Work } from "../edit/store.ts";
 
 const ROLES: Record<PlanCell["role"], [string, string]> = {
-  changed: ["✎", "holds the change"], downstream: ["↓", "depends on it"], restores: ["↺", "runs to put values back"],
+  changed: ["✎", "begins here"], downstream: ["↓", "depends on it"], restores: ["↺", "runs to put values back"],
 };
 const POLICIES: readonly [Policy, string][] = [["stop", "stop and ask"], ["live", "go live"], ["stale", "keep the recorded reply, stale"]];
 

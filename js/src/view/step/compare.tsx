@@ -1,12 +1,11 @@
 /** The notebook's variables at an earlier stop, beside those of now. */
 import { useState } from "preact/hooks";
 import type { Desk } from "../store.ts";
-import { Alert, Runs } from "../edit/widgets.tsx";
-import { words } from "../edit/labels.ts";
+import { Alert } from "../edit/widgets.tsx";
 import { useAsked } from "../hooks.ts";
 import type { StepCall, StepCompared } from "../protocol.ts";
 import type { Stepper } from "./stepper.ts";
-import { Wide } from "../panels/wide.tsx";
+import { Beside } from "../panels/changedFields.tsx";
 
 export function Compare({ desk, stepper, call }: { desk: Desk; stepper: Stepper; call: StepCall }) {
   const [with_, set] = useState("");
@@ -27,13 +26,7 @@ function Compared({ desk, a, b }: { desk: Desk; a: string; b: string }) {
   if (!value) return null;
   return <>
     {value.variables.length === 0 && <p role="status">No variable of the notebook differs.</p>}
-    {value.variables.length > 0 && <Wide label="Variables"><table class="tape-fields-table">
-      <thead><tr><th scope="col">variable</th><th scope="col">then</th><th scope="col">now</th></tr></thead>
-      <tbody>{value.variables.map(({ name, before, after }) => {
-        const runs = words(before, after);
-        return <tr key={name}><th scope="row"><code>{name}</code></th>
-          <td class="tape-code"><Runs runs={runs.filter(({ mark }) => mark !== "new")} /></td><td class="tape-code"><Runs runs={runs.filter(({ mark }) => mark !== "gone")} /></td></tr>;
-      })}</tbody></table></Wide>}
+    {value.variables.length > 0 && <Beside label="Variables" look="tape-code" heads={["variable", "then", "now"]} rows={value.variables.map(({ name, before, after }) => [name, before, after])} />}
     {value.note && <p class="tape-dim">{value.note}</p>}
   </>;
 }

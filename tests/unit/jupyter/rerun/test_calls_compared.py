@@ -1,10 +1,14 @@
 """The calls of a cell before and after, aligned: overridden, live, stale, new and gone ones."""
 
+from contextlib import suppress
+
 import pytest
 
 import tape_jupyter as tape
 from tape_jupyter.jupyter.rerun.comparison import calls_changed
+from tests.harness.provider import Scripted
 from tests.harness.taped_cells import ask
+from tests.harness.tapes import JSON
 
 MOOD = ["negative"]
 
@@ -60,7 +64,22 @@ def test_calls_that_are_new_and_calls_that_are_gone(recorded, provider):
         program(provider)
         ask(provider, "one more")
 
-    assert compared(recorded.path, provider, more, take="t", on_divergence="live")[2] == (
-        "added",
-        "went live",
+    mark, note = compared(recorded.path, provider, more, take="t", on_divergence="live")[2]
+    assert mark == "added" and note.startswith('went live, "You wrote 2 words')
+
+
+def test_what_failed_and_was_sent_again_is_no_call_beside_the_one_that_ended_it(recorded, provider):
+    def insist(provider):
+        ask(provider, "which order?")
+        with suppress(KeyError):
+            ask(provider, "answer kindly: positive")
+        ask(provider, "answer kindly: positive")
+
+    refusal = Scripted(429, {}, [b'{"error": {"type": "slow"}}'])
+    reply = Scripted(
+        200, JSON, [b'{"type": "message", "content": [{"type": "text", "text": "Gladly"}]}']
     )
+    provider.script("/v1/messages", refusal, reply)
+    same, (mark, note) = compared(recorded.path, provider, insist, take="t", on_divergence="live")
+    assert same == ("same", "") and mark == "changed"
+    assert "'negative'" in note and note.rpartition("-> ")[2] == '"Gladly"'
