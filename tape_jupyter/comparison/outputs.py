@@ -397,8 +397,8 @@ RULES = (
         ("stream", "error"), own_frames,
     ),
     Rule(
-        "the folders of files in tracebacks and warnings (their names and lines count), and the name that ipykernel makes "
-        "of a cell's text: it is another for `%%tape replay` than for `%%tape record`", ("stream", "error"),
+        "the folders of files in tracebacks and warnings (their names and lines count), and the name that ipykernel "
+        "makes of a cell's text: it is another for `%%tape replay` than for `%%tape record`", ("stream", "error"),
         lambda text: _warned(_traced(_of_cells(text))),
     ),
     Rule(
