@@ -63,8 +63,11 @@ processor.
 
 _GAPS = (0.0002, 0.001)
 
-SPINS = 100
-"""Rounds of an event loop after which it counts as one that is never idle."""
+SPINS = 20
+"""Rounds of an event loop after which, where it also computed for `HOLD` seconds in them, it counts
+as one that is never idle: all that is held there goes on, or it would wait for the end of the
+traffic.
+"""
 
 MOST_NAMED = 3
 """Pairs that are named."""
@@ -113,8 +116,8 @@ class _Loop:
                 return True
         return False
 
-    def let_all_go(self) -> None:
-        while self.let_go():
+    def let_all_go(self, *, rested: bool = True) -> None:
+        while self.let_go(rested=rested):
             pass
 
 
@@ -411,7 +414,7 @@ class Handovers:
             return
         state.spins += 1
         if state.spins >= SPINS and time.thread_time() - state.since > HOLD:
-            state.let_go(rested=False)
+            state.let_all_go(rested=False)
             state.spins, state.since = 0, time.thread_time()
 
     def idle(self, selector: Any) -> bool:

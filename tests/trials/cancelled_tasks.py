@@ -4,8 +4,9 @@
 
 Each round runs the program untaped, recorded and replayed, one after another. The replies come within 0 to 20 ms; as
 each tenth is there, a few tasks that still wait are cancelled. What a task got, or that it was cancelled, is to be the
-same in replay, and each reply that the program got is to be on the tape. The ratios are of wall time, the middle of the
-rounds.
+same in replay, and each reply that the program got is to be on the tape. The ratios are of wall time and of the requests
+that reach the provider (a recording that holds replies back would have more of them sent before their tasks are
+cancelled), the middle of the rounds.
 """
 
 from __future__ import annotations
@@ -33,13 +34,21 @@ SERVER = """
 import asyncio, os, random, sys
 from aiohttp import web
 
+asked = 0
+
+async def count(request):
+    return web.Response(text=str(asked))
+
 async def reply(request):
+    global asked
+    asked += 1
     await request.read()
     await asyncio.sleep(random.random() * 0.02)
     return web.json_response({"x": os.urandom(4).hex()})
 
 async def main():
     app = web.Application()
+    app.router.add_get("/count", count)
     app.router.add_post("/{any:.*}", reply)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
@@ -104,6 +113,11 @@ async def cancelled(ask: Any, tasks: int, rng: random.Random) -> list[str]:
     return got
 
 
+def count_requests(url: str) -> int:
+    """How many requests reached the provider by now."""
+    return int(httpx.get(f"{url}/count").text)
+
+
 CLIENTS = {"aiohttp": ask_aiohttp, "httpx": ask_httpx}
 
 
@@ -111,14 +125,15 @@ def one_round(url: str, client: str, tasks: int, seed: int) -> dict[str, Any]:
     """The seconds of each, how many tasks differ in replay, and how many replies are not on the tape."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tasks.tape.yaml"
-        seconds, got = {}, {}
+        seconds, got, asked = {}, {}, {}
         for what, around in (
             ("plain", contextlib.nullcontext), ("record", lambda: tape.recording(path)), ("replay", lambda: tape.replaying(path)),
         ):  # fmt: skip
-            began = time.perf_counter()
+            before, began = count_requests(url), time.perf_counter()
             with around():
                 got[what] = asyncio.run(CLIENTS[client](url, tasks, random.Random(seed)))
             seconds[what] = time.perf_counter() - began
+            asked[what] = count_requests(url) - before
         bodies = {
             entry.request().url.rpartition("/")[2]: entry.reply() for entry in tape.open(path).calls
         }
@@ -127,7 +142,7 @@ def one_round(url: str, client: str, tasks: int, seed: int) -> dict[str, Any]:
             text not in ("cancelled", kept.get(str(n))) for n, text in enumerate(got["record"])
         )
         return {
-            **{what: round(each, 2) for what, each in seconds.items()},
+            **{what: round(each, 2) for what, each in seconds.items()}, "asked": asked,
             "replies": sum(text != "cancelled" for text in got["record"]), "calls": len(bodies), "lost": lost,
             "differ": sum(one != other for one, other in zip(got["record"], got["replay"], strict=True)),
         }  # fmt: skip
@@ -150,6 +165,9 @@ def main() -> int:
         what: round(statistics.median(row[what] / row["plain"] for row in rows), 2)
         for what in ("record", "replay")
     }
+    ratios["asked"] = round(
+        statistics.median(row["asked"]["record"] / row["asked"]["plain"] for row in rows), 2
+    )
     bad = {what: sum(row[what] for row in rows) for what in ("lost", "differ")}
     print(json.dumps({"client": asked.client, "tasks": asked.tasks, **ratios, **bad}))
     return 1 if any(bad.values()) else 0

@@ -656,6 +656,35 @@ def test_other_tasks_go_on_while_the_only_taped_one_waits(tmp_path, capsys):
     assert replayed == recorded and not said
 
 
+def test_tasks_of_a_loop_that_is_never_idle_go_on_together_while_recording(tmp_path):
+    """A task that is held longer keeps its connection, and its program sends more than it would."""
+    rounds = []
+
+    @tape.tool
+    async def fetch(name):
+        await asyncio.sleep(0)
+        return name
+
+    async def work():
+        async def compute(until):
+            for number in range(2_000):
+                if until.done():
+                    break
+                end = time.thread_time() + 0.002
+                while time.thread_time() < end:
+                    pass
+                await asyncio.sleep(0)
+            rounds.append(number)
+
+        all_fetched = asyncio.gather(*map(fetch, "abcdefghij"))
+        await compute(all_fetched)
+        return await all_fetched
+
+    recorded, replayed, _ = both(tmp_path, lambda: asyncio.run(work()))
+    assert recorded == replayed
+    assert rounds[0] < 200
+
+
 def test_sets_of_what_is_done_have_the_order_of_the_recording(tmp_path, capsys):
     async def work(name):
         return await asyncio.to_thread(look, name)
