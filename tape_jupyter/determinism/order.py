@@ -27,7 +27,7 @@ import time
 from asyncio import events
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -497,6 +497,7 @@ class RecordedOrder:
         self._timers: Mapping[str, int] = timers or {}
         self._set: Counter[str] = Counter()
         self._last = self._top = -1
+        self._passed: set[int] = set()
         self._latest = ""
         """What went on last: the name of a call, a timer or a beginning; of the cell's own start "".
         """
@@ -596,10 +597,20 @@ class RecordedOrder:
             return
         with self._lock:
             name, self._last = self._names[number], number
+            self._passed.add(number)
             swapped, self._top = number < self._top, max(self._top, number)
         if swapped:
             _note_pair(self.swapped, self._names[self._top], name)
         self._note_handover(name, quiet=swapped or (quiet and number not in self._together))
+
+    def note_missing(self, begun: Container[str]) -> None:
+        """The replay is over: what came together with something when it was recorded and, of the
+        calls `begun`, never came now is untold, too. The program may have cut it off in between.
+        """
+        for number in sorted(self._together - self._passed):
+            before = self._names[number - 1] if number else ""
+            if self._names[number] in begun and (not number or number - 1 in self._passed):
+                _note_pair(self.untold, before, self._names[number])
 
     def _note_handover(self, name: str, *, quiet: bool) -> None:
         with self._lock:

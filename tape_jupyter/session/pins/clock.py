@@ -122,9 +122,8 @@ def _read_sequence(cell: TapedCell, run: Mapping[str, Any] | None) -> RecordedOr
 
 def _report_disorder(cell: TapedCell, sequence: RecordedOrder) -> None:
     """Name what was not handed over as it was recorded, or may not have been."""
-    if not (sequence.swapped or sequence.untold):
-        return
     strands = {entry.id: entry.lineage for entry in cell.execution.played}
+    sequence.note_missing(strands)
     for pairs, text in ((sequence.swapped, SWAPPED), (sequence.untold, UNTOLD)):
         named = [
             pair

@@ -171,6 +171,18 @@ def test_the_first_that_goes_on_amid_what_the_cell_does_is_untold_too():
     assert list(recorded.untold) == [("", "a")]
 
 
+def test_a_reply_that_came_together_with_another_and_is_cut_off_now_is_untold():
+    """The first of the two ends the program's waiting: whether the second still came was chance."""
+    order = RecordedOrder("a b +c +d e")
+    order.passed(0), order.passed(1)
+    order.note_missing({"a", "b", "c", "d", "e"})
+    assert list(order.untold) == [("b", "c")]
+    other = RecordedOrder("a b +c")
+    other.passed(0), other.passed(1)
+    other.note_missing({"a", "b"})
+    assert not other.untold
+
+
 @pytest.mark.parametrize("bad", [7, None, "a*x", "+", "*3"])
 def test_an_order_that_is_none_is_refused(bad):
     with pytest.raises(CassetteError, match="order of hand-overs"):
