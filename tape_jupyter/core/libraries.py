@@ -35,9 +35,14 @@ def is_library_file(code: Any) -> bool:
 
 @functools.cache
 def is_library_path(file: str) -> bool:
-    """The standard library, an installed package, or this package."""
+    """The standard library, an installed package (wherever it was installed to), or this package."""
     path = Path(file)
-    return any(path.is_relative_to(folder) for folder in _list_library_folders())
+    return not _INSTALLED.isdisjoint(path.parts) or any(
+        path.is_relative_to(folder) for folder in _list_library_folders()
+    )
+
+
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 @functools.cache

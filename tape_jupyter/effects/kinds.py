@@ -33,6 +33,7 @@ from typing import Any, Protocol
 
 from tape_jupyter.core.libraries import is_library_class, is_library_file
 from tape_jupyter.effects import whole_objects
+from tape_jupyter.effects.hidden_state import hides_state
 from tape_jupyter.effects.paths import MODEL_STATE, Step, is_model
 from tape_jupyter.effects.scope import NAMES
 from tape_jupyter.encoding.values.user_classes import state_of
@@ -410,7 +411,7 @@ def kind_of_type(kind: type) -> Kind | None:
 _KNOWN: weakref.WeakKeyDictionary[type, Kind | None] = weakref.WeakKeyDictionary()
 
 
-def _find_kind(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of type
+def _find_kind(kind: type) -> Kind | None:
     if kind in _BY_TYPE:
         return _BY_TYPE[kind]
     if kind in SCALARS or issubclass(kind, (Enum, BaseException, ModuleType)):
@@ -426,6 +427,10 @@ def _find_kind(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of
         return HANDLER
     if is_library_class(kind) and _is_machinery(kind, root):
         return TRAITS if is_widget(kind) else None
+    return _find_kind_by_base(kind, root)
+
+
+def _find_kind_by_base(kind: type, root: str) -> Kind | None:
     for base, base_kind in (
         (list, SEQUENCE),
         (deque, SEQUENCE),
@@ -437,6 +442,8 @@ def _find_kind(kind: type) -> Kind | None:  # noqa: PLR0911 - one line a sort of
             return base_kind
     if kind in (frozenset, FunctionType, BuiltinFunctionType, *LINKS):
         return None
+    if hides_state(kind):
+        return whole_objects.HIDDEN
     return ATTRIBUTES if _has_state(kind, root) else None
 
 
@@ -512,10 +519,17 @@ def _is_programs_attribute(name: str, value: Any) -> bool:
 
 def functions_of(member: Any) -> Iterator[FunctionType]:
     """The functions of the user's that a member of a class runs."""
-    members = (
-        member,
-        *(getattr(member, name, None) for name in ("__func__", "fget", "fset", "fdel")),
-    )
+    if isinstance(member, FunctionType):
+        yield from (each for each in (member,) if is_users_function(each))
+        return
+    if type(member) in SCALARS:
+        return
+    members = []
+    for name in ("__func__", "fget", "fset", "fdel"):
+        with contextlib.suppress(
+            AttributeError
+        ):  # a module's, or a proxy's, `__getattr__` is not asked
+            members.append(object.__getattribute__(member, name))
     yield from (each for each in members if is_users_function(each))
 
 

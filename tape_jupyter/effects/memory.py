@@ -37,6 +37,7 @@ from tape_jupyter.core.libraries import is_library_class, is_library_file, is_li
 from tape_jupyter.core.memoised import MEMOISED, Kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, kinds, whole_objects
+from tape_jupyter.effects.hidden_state import list_writers, tells_state
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
 from tape_jupyter.effects.paths import (
@@ -194,6 +195,8 @@ class Snapshot:
             self._aside_of.append((node, _FACTORY))
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
             self._aside_of.append((node, _LOCK_HELD))
+        elif node.kind is whole_objects.HIDDEN and not tells_state(value):
+            self._aside_of.append((node, _watch_calls(node)))
 
     def _open_node(self, node: ReachedObject, kind: Kind) -> None:
         try:
@@ -368,7 +371,8 @@ class Snapshot:
             and _count_bytes(node.value) > _LARGE_ARRAY
             and not self._may_write(node)
         ):
-            return None  # no code within reach writes into it: it need not be read
+            # no code within reach writes into it: its items need not be read
+            return getattr(node.value, "shape", None)
         assert node.kind is not None
         if isinstance(node.value, ReachedVariables):
             now = node.value.copy_state()
@@ -537,6 +541,22 @@ _LOCK_HELD = _Aside(
 )
 
 
+def _watch_calls(node: ReachedObject) -> _Aside:
+    """Of an object that tells nothing: no two looks at it are the same, where a method is called that
+    may change it; or one of the library's objects that hold it.
+    """
+    holders: list[type] = []
+    each: ReachedObject | None = node
+    while each is not None and (each is node or _is_librarys_object(each.value)):
+        if type(each.value).__module__ != "builtins" or each is node:
+            holders.append(type(each.value))
+        each = each.above
+    message = (
+        f"it may have changed {{}}: {shown_type(type(node.value))} shows nothing of what it holds"
+    )
+    return _Aside(message, lambda _value: object(), list_writers(holders))
+
+
 def _is_programs_own(lock: ReachedObject) -> bool:
     """Whether the program itself keeps it: in an object of a library, others hold it for a moment."""
     above = lock.above
@@ -550,7 +570,7 @@ def _is_programs_own(lock: ReachedObject) -> bool:
 def _is_cache(value: Any, above: ReachedObject | None) -> bool:
     """Whether it is a weak table in a function that a library made."""
     return (
-        isinstance(value, kinds.WEAK)
+        issubclass(type(value), kinds.WEAK)
         and above is not None
         and above.above is not None
         and above.step[1] == "__closure__"
@@ -636,6 +656,8 @@ def _explain_unseen(node: ReachedObject, error: Exception) -> str:
 
 
 def _count_bytes(value: Any) -> int:
+    if hasattr(value, "estimated_size"):  # of polars
+        return int(value.estimated_size())
     size = getattr(value, "nbytes", 0)
     if not isinstance(size, int) and not hasattr(value, "memory_usage"):
         return 0

@@ -25,7 +25,7 @@ from tape_jupyter.core.futures import FUTURES
 from tape_jupyter.core.memoised import MEMOISED, Kept, read_settable
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.readable_memory import owns_memory, require_readable
-from tape_jupyter.effects import figures, iterators
+from tape_jupyter.effects import figures, hidden_state, iterators
 from tape_jupyter.effects.paths import Step
 from tape_jupyter.encoding.values.walker import CannotFreeze
 from tape_jupyter.errors import CassetteError
@@ -614,6 +614,9 @@ MEMOISED_FUNCTION = MemoisedKind(
     _build_refusing_read("what it caches cannot be recorded"),
 )
 CONNECTION = WholeKind(_look_at_connection, _put_connection, _read_connection)
+HIDDEN = _build_named_kind(
+    lambda value: hidden_state.digest_state(value) if hidden_state.tells_state(value) else None
+)
 _HASH = _build_named_kind(lambda value: value.digest())
 _FOREIGN = WholeKind(
     _look_at_c_memory,
@@ -635,6 +638,21 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("unittest", "NonCallableMock"): _build_named_kind(_look_at_mock),
     ("socket", "socket"): _build_named_kind(_look_at_socket),
     ("xml", "Element"): _build_named_kind(_digest_element),
+    ("lxml", "_Element"): _build_named_kind(hidden_state.digest_lxml),
+    ("lxml", "_ElementTree"): _build_named_kind(hidden_state.digest_lxml),
+    ("polars", "DataFrame"): WholeKind(
+        hidden_state.digest_polars, hidden_state.put_polars, hidden_state.write_polars
+    ),
+    ("polars", "Series"): WholeKind(
+        hidden_state.digest_polars, hidden_state.put_polars, hidden_state.write_polars
+    ),
+    ("_duckdb", "DuckDBPyConnection"): _build_named_kind(hidden_state.look_at_duckdb),
+    ("pyarrow", "NativeFile"): _build_named_kind(
+        lambda value: None if value.closed else value.tell()
+    ),
+    ("builtins", "iterator"): _build_named_kind(lambda value: value.__reduce__()[2:]),
+    ("numpy", "flatiter"): _build_named_kind(lambda value: value.index),
+    ("numpy", "nditer"): _build_named_kind(lambda value: value.iterindex),
     **dict.fromkeys([("_hashlib", "HASH"), ("_blake2", "blake2b"), ("_blake2", "blake2s")], _HASH),
     **dict.fromkeys(
         [("requests", "Session"), ("httpx", "BaseClient"), ("aiohttp", "ClientSession")],

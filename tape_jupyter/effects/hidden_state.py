@@ -1,0 +1,192 @@
+"""Objects of extension modules that show no attributes: compilers of C, Cython, Rust keep what such an
+object holds where Python sees none of it.
+
+What their own pickle tells is compared. Where they have none, nobody can tell whether they changed;
+it is said where code within reach calls a method of theirs that may do so.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import re
+import sys
+import time
+import weakref
+import zlib
+from collections.abc import Iterable
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from tape_jupyter.core.libraries import is_library_class
+
+_SHOWN = frozenset([
+    "numpy", "pandas", "pyarrow", "pydantic_core", "lxml", "PIL", "_cffi_backend", "cython_runtime", "_cython_3",
+    "regex", "_regex", "rpds", "jiter", "orjson", "markupsafe", "_yaml", "yaml", "spacy", "thinc", "onnxruntime", "cv2",
+    "greenlet", "nanobind", "typing_extensions", "charset_normalizer", "cryptography", "fastuuid", "xxhash_cffi",
+])  # fmt: skip
+"""Packages whose objects of this sort never change, keep only what can be computed again, or are
+looked at in a way of their own (whole_objects.py).
+"""
+
+_STANDARD = frozenset([
+    ("zlib", "Compress"), ("zlib", "Decompress"), ("_bz2", "BZ2Compressor"), ("_bz2", "BZ2Decompressor"),
+    ("_lzma", "LZMACompressor"), ("_lzma", "LZMADecompressor"), ("decimal", "Context"), ("_hashlib", "HMAC"),
+    ("_pickle", "Pickler"), ("pyexpat", "xmlparser"),
+])  # fmt: skip
+"""Classes of the standard library, which else keeps nothing where nobody sees it."""
+
+_READS = re.compile(
+    r"_|get|find|search|query|count|read|is[A-Z_]|has[A-Z_]|to_|as_|keys$|values$|items$|copy|knn|lookup|match"
+    r"|describe|list|show|iter|len|size|shape|name|index$|encode|decode|predict|transform|similar|distance|contains"
+    r"|dump|save|export|num|dim|path|fetch_?df|df$|arrow$|tell$|info|stat|check|compare|sum|mean|min$|max$|equals"
+)
+"""How methods are called that change nothing."""
+
+_MOST_BYTES, _LONGEST = 1 << 20, 0.002
+"""Bytes of a pickle, and seconds of processor for one, above which a class counts as one that tells nothing."""
+
+_HEAP_TYPE = 1 << 9
+"""`Py_TPFLAGS_HEAPTYPE` of C's API: not one of Python's own types."""
+
+_silent: weakref.WeakSet[type] = weakref.WeakSet()
+"""Classes whose objects tell nothing."""
+
+
+def hides_state(kind: type) -> bool:
+    """Whether objects of this class may hold what Python does not see. One with a hash and an equality
+    of its own is a value, and never changes.
+    """
+    if not is_library_class(kind):
+        return False
+    root = kind.__module__.partition(".")[0]
+    if root in sys.stdlib_module_names or root == "builtins":
+        is_unnamed = root == "builtins" and bool(kind.__flags__ & _HEAP_TYPE)
+        return is_unnamed or (kind.__module__, kind.__name__) in _STANDARD
+    if kind.__name__ == "SwigPyObject":
+        return True
+    slots = vars(object)
+    is_value = kind.__hash__ not in (None, slots["__hash__"]) and kind.__eq__ is not slots["__eq__"]
+    has_slots = any("__slots__" in vars(base) for base in kind.__mro__)
+    return not (kind.__dictoffset__ or has_slots or is_value or root in _SHOWN)
+
+
+def tells_state(value: Any) -> bool:
+    """Whether its pickle tells what it holds, in a moment."""
+    if type(value) in _silent:
+        return False
+    try:
+        if (
+            min(_time_pickle(value), _time_pickle(value)) < _LONGEST
+        ):  # the first one imports something
+            return True
+    except Exception:  # noqa: S110 - the library's own code: it has none, or a larger one
+        pass
+    _silent.add(type(value))
+    return False
+
+
+def _time_pickle(value: Any) -> float:
+    """Its seconds of processor: on a busy machine others take more."""
+    began = time.thread_time()
+    _pickle(value)
+    return time.thread_time() - began
+
+
+def digest_state(value: Any) -> int:
+    """A checksum of its pickle. Raises whatever the library's own code does."""
+    return zlib.crc32(_pickle(value))
+
+
+def list_writers(kinds: Iterable[type]) -> frozenset[str]:
+    """The methods of these classes that may change what an object of theirs holds."""
+    return frozenset(name for kind in kinds for name in dir(kind) if _READS.match(name) is None)
+
+
+def _pickle(value: Any) -> bytes:
+    file = _LimitedFile()
+    _Pickler(file, type(value)).dump(value)
+    return file.getvalue()
+
+
+class _LimitedFile(io.BytesIO):
+    def write(self, data: Any) -> int:
+        if self.tell() + len(data) > _MOST_BYTES:
+            raise OverflowError
+        return super().write(data)
+
+
+class _Pickler(pickle.Pickler):
+    """Of other objects inside it only says which they are: their code is not run."""
+
+    def __init__(self, file: io.BytesIO, kind: type) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self._plain = (kind, *_PLAIN)
+
+    def persistent_id(self, value: Any) -> str | None:
+        return None if isinstance(value, self._plain) else f"at {id(value)}"
+
+
+_PLAIN = (
+    str, int, float, bool, complex, bytes, bytearray, type(None), tuple, list, dict, set, frozenset, type,
+    FunctionType, BuiltinFunctionType,
+)  # fmt: skip
+
+
+# ---- libraries that tell it in a way of their own
+
+
+def digest_lxml(value: Any) -> Any:
+    """Of an element or a whole tree of lxml's."""
+    return hash(sys.modules["lxml.etree"].tostring(value))
+
+
+def digest_polars(value: Any) -> Any:
+    """Of a DataFrame or a Series of polars: names, types, and a checksum of the rows."""
+    frame = value if hasattr(value, "hash_rows") else value.to_frame()
+    return frame.schema, frame.height, frame.hash_rows().hash().sum() if frame.width else 0
+
+
+def write_polars(value: Any) -> bytes:
+    """As a file of Arrow's, which polars reads in every version."""
+    frame = value if hasattr(value, "write_ipc") else value.to_frame()
+    file = io.BytesIO()
+    frame.write_ipc(file)
+    return file.getvalue()
+
+
+def put_polars(live: Any, recorded: bytes) -> None:
+    frame = sys.modules["polars"].read_ipc(io.BytesIO(recorded))
+    if hasattr(live, "hash_rows"):
+        live._df = frame._df  # noqa: SLF001 - as its own methods do that work in place
+    else:
+        live._s = frame.to_series()._s  # noqa: SLF001
+
+
+_FEW_ROWS = 20_000
+"""Rows of a whole database that are read to see whether they changed."""
+
+
+def look_at_duckdb(connection: Any) -> Any:
+    """The tables and views of its database and a checksum of their rows. Where there are many rows no
+    two looks are the same: it may have changed.
+    """
+    cursor = connection.cursor()
+    try:
+        tables = cursor.execute(
+            "SELECT database_name, schema_name, table_name, sql, estimated_size FROM duckdb_tables() ORDER BY ALL"
+        ).fetchall()
+        views = cursor.execute(
+            "SELECT sql FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+        ).fetchall()
+        if sum(table[-1] for table in tables) > _FEW_ROWS:
+            return object()
+        rows = [
+            cursor.execute(
+                f'SELECT sum(hash(t)), count(*) FROM "{base}"."{schema}"."{name}" t'  # noqa: S608 - its own names
+            ).fetchone()
+            for base, schema, name, *_ in tables
+        ]
+        return tables, views, rows
+    finally:
+        cursor.close()

@@ -1,0 +1,133 @@
+"""A tool may change an object of a library that shows nothing of what it holds: it is put back, or said."""
+
+from __future__ import annotations
+
+import decimal
+import hashlib
+import types
+import zlib
+
+import duckdb
+import msgpack
+import multidict
+import numpy
+import polars
+import pytest
+from lxml import etree
+
+import tape_jupyter as tape
+from tests.harness.tool_runs import ran as bodies
+from tests.harness.tool_runs import replayed, same
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bodies.clear()
+
+
+def program_of(make, act, look):
+    def program():
+        thing = make()
+
+        @tape.tool
+        def work(name):
+            bodies.append("work")
+            act(thing)
+            return "ok"
+
+        work("a")
+        return look(thing)
+
+    return program
+
+
+CHANGED = {
+    "zlib.Compress": (zlib.compressobj, lambda o: o.compress(b"abc"), lambda o: o.flush()),
+    "decimal.Context": (decimal.Context, lambda o: setattr(o, "prec", 7), lambda o: o.prec),
+    "HASH": (hashlib.sha256, lambda o: o.update(b"a"), lambda o: o.hexdigest()),
+    "CIMultiDict": (multidict.CIMultiDict, lambda o: o.add("a", "1"), dict),
+    "Unpacker": (msgpack.Unpacker, lambda o: o.feed(b"\1"), list),
+    "_Element": (lambda: etree.Element("a"), lambda o: o.set("b", "1"), etree.tostring),
+    "DuckDBPyConnection": (
+        lambda: duckdb.connect().execute("CREATE TABLE t AS SELECT 1 AS a"),
+        lambda o: o.execute("UPDATE t SET a = 2"),
+        lambda o: o.execute("SELECT * FROM t").fetchall(),
+    ),
+    "flatiter": (lambda: numpy.arange(4).flat, next, next),
+    "iterator": (lambda: iter(numpy.arange(4)), next, next),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_what_a_tool_changed_in_an_object_that_shows_nothing_is_said(name):
+    live, again, recorded, report = replayed(program_of(*CHANGED[name]))
+    assert live != again  # where it can be put back one day, this case moves below
+    for said in (recorded.warnings, report.unheld):
+        assert "thing" in str(said) and name in str(said)
+
+
+@pytest.mark.parametrize(
+    ("make", "act", "look"),
+    [
+        (
+            lambda: duckdb.connect().execute("CREATE TABLE t AS SELECT 1 AS a"),
+            lambda o: o.execute("SELECT * FROM t").fetchall(),
+            lambda o: o.execute("SELECT * FROM t").fetchall(),
+        ),
+        (lambda: multidict.CIMultiDict(a="1"), lambda o: o.getall("a"), dict),
+        (lambda: etree.fromstring("<a b='1'/>"), lambda o: o.get("b"), etree.tostring),
+        (lambda: msgpack.Unpacker(), lambda o: o.tell(), lambda o: o.tell()),
+    ],
+)
+def test_what_a_tool_only_reads_is_held_without_a_word(make, act, look):
+    _, _, recorded, report = replayed(program_of(make, act, look))
+    assert not recorded.warnings and not report.unheld
+
+
+@pytest.mark.parametrize(
+    ("make", "act"),
+    [
+        (lambda: polars.DataFrame({"a": [1]}), lambda o: o.extend(polars.DataFrame({"a": [2]}))),
+        (lambda: polars.DataFrame({"a": [1]}), lambda o: o.insert_column(1, polars.Series("b", ["x"]))),
+        (lambda: polars.Series("s", [1.5, None]), lambda o: o.append(polars.Series("s", [2.5]))),
+    ],
+)  # fmt: skip
+def test_a_frame_of_polars_that_a_tool_changed_in_place_is_as_it_left_it(make, act):
+    assert same(program_of(make, act, lambda o: (o, str(o))[1]))
+
+
+def test_an_object_that_has_no_class_to_ask_for_keeps_no_call_from_the_tape():
+    class Elsewhere:
+        def __getattribute__(self, name):
+            raise AttributeError(name)
+
+    settings = Elsewhere()
+
+    @tape.tool
+    def work(name):
+        bodies.append("work")
+        return [name, type(settings).__name__]
+
+    assert same(lambda: work("a")) == ["a", "Elsewhere"]
+
+
+def test_looking_at_a_module_imports_nothing_for_it():
+    """polars has modules in place of those that it may need, and imports them once they are asked."""
+    asked = []
+    lazy = types.ModuleType("lazy")
+    lazy.__getattr__ = asked.append
+
+    class Uses:
+        library = lazy
+
+        def name(self):
+            return self.library.__name__
+
+    @tape.tool
+    def work(name):
+        bodies.append("work")
+        return Uses().name()
+
+    assert same(lambda: work("a")) == "lazy"
+    assert not asked
