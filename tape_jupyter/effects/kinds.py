@@ -417,12 +417,9 @@ def _find_kind(kind: type) -> Kind | None:
     if kind in SCALARS or issubclass(kind, (Enum, BaseException, ModuleType)):
         return MEMBER if issubclass(kind, Enum) and not is_library_class(kind) else None
     root = kind.__module__.partition(".")[0]
-    for base in kind.__mro__:
-        whole_kind = whole_objects.BY_CLASS_NAME.get(
-            (base.__module__.partition(".")[0], base.__name__)
-        )
-        if whole_kind is not None:
-            return whole_kind
+    whole_kind = whole_objects.find_by_class_name(kind)
+    if whole_kind is not None:
+        return whole_kind
     if is_library_class(kind) and issubclass(kind, logging.Handler):
         return HANDLER
     if is_library_class(kind) and _is_machinery(kind, root):

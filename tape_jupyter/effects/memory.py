@@ -20,6 +20,7 @@ from __future__ import annotations
 import functools
 import gc
 import inspect
+import re
 import sys
 import threading
 from abc import ABCMeta
@@ -595,8 +596,11 @@ def _is_cached_view(owner: Any, name: str, value: Any) -> bool:
     return len(foreign) < len(parts) and all(type(each) in SCALARS for each in foreign)
 
 
+_CACHED = re.compile(r"_.*(cache|lock|engine|client|pool|loop|thread|executor|logger)")
+"""Names under which objects of libraries keep what they make again when it is needed."""
+
+
 def _is_librarys_object(value: Any) -> bool:
-    """Whether what it keeps under a name with an underscore is the library's affair."""
     return kinds.is_librarys(type(value)) and not isinstance(
         value, (type, FunctionType, ModuleType)
     )
@@ -843,7 +847,7 @@ class _Writer:
                 continue
             if _is_cached_view(node.value, name, value):
                 continue  # made again when it is asked for
-            private = name.startswith("_") and _is_librarys_object(node.value)
+            cached = _is_librarys_object(node.value) and _CACHED.search(name) is not None
             part = f"{path}{step_text(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
             if not kinds.is_settable(node.value, name):
                 changes.lost.append(
@@ -851,7 +855,7 @@ class _Writer:
                 )
                 continue
             done, structure = self._attempt_value(
-                value, ((at, "attributes"), name), part, changes, quiet=private
+                value, ((at, "attributes"), name), part, changes, quiet=cached
             )
             if done:
                 set_[name] = structure

@@ -637,7 +637,7 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("matplotlib", "Figure"): _FIGURE,
     ("unittest", "NonCallableMock"): _build_named_kind(_look_at_mock),
     ("socket", "socket"): _build_named_kind(_look_at_socket),
-    ("xml", "Element"): _build_named_kind(_digest_element),
+    ("xml.etree.ElementTree", "Element"): _build_named_kind(_digest_element),
     ("lxml", "_Element"): _build_named_kind(hidden_state.digest_lxml),
     ("lxml", "_ElementTree"): _build_named_kind(hidden_state.digest_lxml),
     ("polars", "DataFrame"): WholeKind(
@@ -681,7 +681,17 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
         [("_ctypes", name) for name in ("Structure", "Union", "Array", "_SimpleCData")], _FOREIGN
     ),
 }
-"""By package and name of a class; also of what is derived of it."""
+"""By package, or module, and name of a class; also of what is derived of it (`find_by_class_name`)."""
+
+
+def find_by_class_name(kind: type) -> WholeKind | None:
+    for base in kind.__mro__:
+        package = base.__module__.partition(".")[0]
+        for where in (package, base.__module__):
+            if (where, base.__name__) in BY_CLASS_NAME:
+                return BY_CLASS_NAME[where, base.__name__]
+    return None
+
 
 BY_TYPE: dict[type, WholeKind] = {
     bytearray: _BYTEARRAY, array.array: _ARRAY_ARRAY, random.Random: _RANDOM, mmap.mmap: _MAPPED,

@@ -6,6 +6,7 @@ import decimal
 import hashlib
 import types
 import zlib
+from xml.dom import minidom
 
 import duckdb
 import msgpack
@@ -95,6 +96,18 @@ def test_what_a_tool_only_reads_is_held_without_a_word(make, act, look):
 )  # fmt: skip
 def test_a_frame_of_polars_that_a_tool_changed_in_place_is_as_it_left_it(make, act):
     assert same(program_of(make, act, lambda o: (o, str(o))[1]))
+
+
+def test_what_a_library_keeps_under_a_private_name_and_cannot_be_written_is_said():
+    live, again, recorded, report = replayed(
+        program_of(
+            lambda: minidom.parseString("<a/>"),
+            lambda o: o.documentElement.setAttribute("b", "1"),
+            lambda o: o.toxml(),
+        )
+    )
+    assert live != again
+    assert "_attrs" in str(recorded.warnings) and "_attrs" in str(report.unheld)
 
 
 def test_an_object_that_has_no_class_to_ask_for_keeps_no_call_from_the_tape():
