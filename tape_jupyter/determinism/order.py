@@ -162,7 +162,9 @@ class Turns:
         self._waiting: list[tuple[Place, Signal]] = []
         self._computing: set[int] = set()
         self._waited = 0.0
-        """Seconds that others computed while threads waited to begin, or to go on when woken."""
+        """Seconds that others computed while a thread, the first of those that wait, was about to
+        begin, or to go on when woken.
+        """
 
     def ticket(self) -> int:
         """The place of work that is handed to a thread now."""
@@ -196,13 +198,7 @@ class Turns:
         return self._active(LOOKS, self._computing, None) is not None
 
     def _take_turn_while_patient(self, place: Place, patience: float) -> bool:
-        if self._waited > BEGIN_IN_ALL:
-            return False
-        began = others_time()
-        try:
-            return self._take_turn(place, patience)
-        finally:
-            self._waited += (others_time() - began) / 1e9
+        return self._waited <= BEGIN_IN_ALL and self._take_turn(place, patience)
 
     def _take_turn(self, place: Place, patience: float) -> bool:
         entry = (place, Signal())
@@ -232,14 +228,16 @@ class Turns:
                 if not self._is_first(entry) or self._forget_resting_threads():
                     continue
                 return not self._computing
-            now = monotonic()
+            now, computed = monotonic(), others_time() / 1e9
             if not began:
-                began, spent = now, others_time() / 1e9
-            if others_time() / 1e9 - spent > patience or now - began > PATIENCE:
+                began, spent = now, computed
+            if computed - spent > patience or now - began > PATIENCE:
                 self._computing.add(active)
                 return False
             sleep(gap)
             gap = min(gap * 1.5, _GAPS[1])
+            if entry[0][0] in (_WOKEN, _BEGINS):
+                self._waited += others_time() / 1e9 - computed
 
     def _forget_resting_threads(self) -> bool:
         """Forget who was waited for in vain and rests now; whether anybody does. It may have come to

@@ -412,6 +412,31 @@ def test_threads_that_begin_while_the_first_computes_are_said_to_be_untold(tmp_p
     assert "the beginning of quick-0 could not be told apart" in said
 
 
+def test_threads_that_compute_before_they_call_begin_in_order_however_many_wait_beside_them(
+    tmp_path,
+):
+    """What one computes is waited for once, not once for each that waits (as many make a client each)."""
+
+    def program():
+        told = []
+
+        def one(number):
+            told.append(number)
+            end = time.thread_time() + 0.015
+            while time.thread_time() < end:
+                pass
+            look(str(number))
+
+        for _ in range(12):
+            with ThreadPoolExecutor(6) as pool:
+                wait([pool.submit(one, number) for number in range(6)])
+        return told
+
+    recorded, replayed, report = both(tmp_path, program)
+    assert recorded == replayed == [*range(6)] * 12
+    assert not report.warnings
+
+
 def test_who_wakes_another_thread_comes_to_rest_before_that_goes_on(tmp_path):
     """The machine would choose which of the two acts first, and a busy one chooses otherwise."""
 
