@@ -128,6 +128,8 @@ class CellRunner:
         self.session = Word("off")
         self.mode_typed = False
         """Whether a cell set the session's mode, which is then gone with its kernel."""
+        self.told: Any = None
+        """The last cell of whose start an event told (its ExecutionInfo)."""
         self.refusal: BaseException | None = None
         self.broken: TapeUsageError | None = None
         self.reports: list[CellReport] = []
@@ -193,6 +195,7 @@ class CellRunner:
             self.deck.tracker = None
 
     def pre_run_cell(self, info: Any) -> None:
+        self.told = info
         depth = count_running_cells()
         if self._is_elsewhere(depth):
             return

@@ -101,6 +101,8 @@ class Standby:
         self._process = os.getpid()
         self._notebook: Path | None = None
         self._searches_left = LOOKS
+        self._told: Any = None
+        """The last cell of which an event told this object (its ExecutionInfo)."""
         self._lock = threading.RLock()
 
     def install(self) -> None:
@@ -178,7 +180,10 @@ class Standby:
     # ------------------------------------------------------------ the shell's events
     def pre_run_cell(self, info: Any) -> None:
         with self._lock:
-            if self._cells is not None or self.noted.is_elsewhere:
+            if self._cells is not None:
+                return  # a page had the rest loaded just now: `visit` tells it of this cell
+            self._told = info
+            if self.noted.is_elsewhere:
                 return
             self.noted.end(None)  # where its post_run_cell never came
             if speaks_of_tape(info.raw_cell) or self._wake_for_cassette(info.raw_cell):
@@ -195,6 +200,10 @@ class Standby:
         """As an AST transformer: the cell's code comes next. Raises InputRejected where the cell may
         not run.
         """
+        info = find_running_info()
+        if info is not self._told:
+            with self._lock:  # another thread may be loading the rest just now
+                self._tell_missed_start(info)
         if self._cells is not None:
             return node
         self.noted.start()
@@ -210,11 +219,21 @@ class Standby:
 
     def _begin_awake(self, info: Any) -> None:
         """The rest is loaded for this cell: of its beginning its hooks are told, too."""
-        before = list(self.shell.events.callbacks["pre_run_cell"])
         self.wake()
+        self._tell_start(info)
+
+    def _tell_start(self, info: Any) -> None:
         for hook in list(self.shell.events.callbacks["pre_run_cell"]):
-            if hook not in before:
+            if str(getattr(hook, "__module__", "")).startswith("tape_jupyter."):
                 hook(info)
+
+    def _tell_missed_start(self, info: Any) -> None:
+        """Tell the rest of the start of a cell, where another thread loaded it in the midst of that:
+        IPython had chosen by then which hooks it calls.
+        """
+        cells = self._cells
+        if cells is not None and not (info is None or info.silent or info is cells.told):
+            self._tell_start(info)
 
     def _begin_midway(self, info: Any) -> None:
         """The cell that loads us is noted, unless it does nothing else."""

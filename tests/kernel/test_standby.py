@@ -69,6 +69,36 @@ def test_a_taped_block_of_a_module_whose_cell_does_not_say_so(kernel, provider, 
     assert "('kept = [', False)" in told and "('kept.app', True)" in told
 
 
+LOADED_BY_A_THREAD = """import threading
+def load_elsewhere(info):
+    hooks.remove(load_elsewhere)
+    thread = threading.Thread(target=ip.run_line_magic, args=("ta" "pe", "status"))
+    thread.start()
+    if IN_TIME: thread.join()
+ip = get_ipython()
+hooks = ip.events.callbacks["pre_run_cell"]
+hooks.insert(0, load_elsewhere)"""
+"""As the page does that wants to see something, while the next cell begins."""
+
+
+@pytest.mark.parametrize("in_time", [True, False])
+@pytest.mark.parametrize("source", ["%%tape record\nsaid = ask('hi')", "said = ['hi']"])
+def test_a_cell_that_begins_while_a_thread_loads_the_rest_is_taped_and_known(
+    kernel, provider, in_time, source
+):
+    load = LOADED_BY_A_THREAD.replace("IN_TIME", str(in_time))
+    for cell in (LOAD, ASK.replace("URL", provider.url), load):
+        assert kernel.execute(cell).ok
+    ran = kernel.execute(source, "first")
+    assert ran.ok, ran.traceback
+    assert ("recorded" in ran.summary) == source.startswith("%%tape")
+    known = (
+        "from tape_jupyter.jupyter import magics\ncells = magics.loaded(get_ipython())\n"
+        "print([sorted(entry.changed) for entry in cells.history if entry.source.endswith(SOURCE)])"
+    ).replace("SOURCE", repr(source.splitlines()[-1]))
+    assert "said" in kernel.execute(known).stdout
+
+
 def test_a_taped_cell_that_runs_silently_is_refused_not_run(kernel):
     assert kernel.execute(LOAD).ok
     ran = kernel.execute("%%tape record\nran = 1", silent=True, store_history=False)
