@@ -43,14 +43,19 @@ _READS = re.compile(
 )
 """How methods are called that change nothing."""
 
-_MOST_BYTES, _LONGEST = 1 << 20, 0.002
-"""Bytes of a pickle, and seconds of processor for one, above which a class counts as one that tells nothing."""
+_WRITES = re.compile(r"create|insert|update|delete|remove|modify|replace|_add|_set|_pop|set_|pop_")
+"""What a method does all the same that has such a word in its name (`get_or_create`)."""
+
+_MOST_BYTES, _LONGEST, _SLOW_LOOKS = 1 << 20, 0.002, 3
+"""Bytes of a pickle above which an object counts as one that tells nothing; and seconds of processor
+that it may take, but for so many times (the first one imports something).
+"""
 
 _HEAP_TYPE = 1 << 9
 """`Py_TPFLAGS_HEAPTYPE` of C's API: not one of Python's own types."""
 
-_silent: weakref.WeakSet[type] = weakref.WeakSet()
-"""Classes whose objects tell nothing."""
+_slow: weakref.WeakKeyDictionary[type, int] = weakref.WeakKeyDictionary()
+"""How often a look at an object of a class took too long, or gave nothing."""
 
 
 def hides_state(kind: type) -> bool:
@@ -71,36 +76,32 @@ def hides_state(kind: type) -> bool:
     return not (kind.__dictoffset__ or has_slots or is_value or root in _SHOWN)
 
 
-def tells_state(value: Any) -> bool:
-    """Whether its pickle tells what it holds, in a moment."""
-    if type(value) in _silent:
-        return False
-    try:
-        if (
-            min(_time_pickle(value), _time_pickle(value)) < _LONGEST
-        ):  # the first one imports something
-            return True
-    except Exception:  # noqa: S110 - the library's own code: it has none, or a larger one
-        pass
-    _silent.add(type(value))
-    return False
-
-
-def _time_pickle(value: Any) -> float:
-    """Its seconds of processor: on a busy machine others take more."""
+def read_state(value: Any) -> int | None:
+    """A checksum of what its pickle tells that it holds; None where that tells nothing, or takes too
+    long.
+    """
+    kind = type(value)
+    if _slow.get(kind, 0) > _SLOW_LOOKS:
+        return None
     began = time.thread_time()
-    _pickle(value)
-    return time.thread_time() - began
-
-
-def digest_state(value: Any) -> int:
-    """A checksum of its pickle. Raises whatever the library's own code does."""
-    return zlib.crc32(_pickle(value))
+    try:
+        checksum = zlib.crc32(_pickle(value))
+    except Exception:  # the library's own code: it has none, or a larger one
+        _slow[kind] = _SLOW_LOOKS + 1
+        return None
+    if time.thread_time() - began > _LONGEST:
+        _slow[kind] = _slow.get(kind, 0) + 1
+    return checksum
 
 
 def list_writers(kinds: Iterable[type]) -> frozenset[str]:
     """The methods of these classes that may change what an object of theirs holds."""
-    return frozenset(name for kind in kinds for name in dir(kind) if _READS.match(name) is None)
+    return frozenset(
+        name
+        for kind in kinds
+        for name in dir(kind)
+        if _WRITES.search(name.strip("_")) or not _READS.match(name)
+    )
 
 
 def _pickle(value: Any) -> bytes:

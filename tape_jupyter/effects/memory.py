@@ -38,7 +38,7 @@ from tape_jupyter.core.libraries import is_library_class, is_library_file, is_li
 from tape_jupyter.core.memoised import MEMOISED, Kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, kinds, whole_objects
-from tape_jupyter.effects.hidden_state import list_writers, tells_state
+from tape_jupyter.effects.hidden_state import list_writers, read_state
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
 from tape_jupyter.effects.paths import (
@@ -196,7 +196,7 @@ class Snapshot:
             self._aside_of.append((node, _FACTORY))
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
             self._aside_of.append((node, _LOCK_HELD))
-        elif node.kind is whole_objects.HIDDEN and not tells_state(value):
+        elif node.kind is whole_objects.HIDDEN and read_state(value) is None:
             self._aside_of.append((node, _watch_calls(node)))
 
     def _open_node(self, node: ReachedObject, kind: Kind) -> None:

@@ -614,9 +614,7 @@ MEMOISED_FUNCTION = MemoisedKind(
     _build_refusing_read("what it caches cannot be recorded"),
 )
 CONNECTION = WholeKind(_look_at_connection, _put_connection, _read_connection)
-HIDDEN = _build_named_kind(
-    lambda value: hidden_state.digest_state(value) if hidden_state.tells_state(value) else None
-)
+HIDDEN = _build_named_kind(hidden_state.read_state)
 _HASH = _build_named_kind(lambda value: value.digest())
 _FOREIGN = WholeKind(
     _look_at_c_memory,
