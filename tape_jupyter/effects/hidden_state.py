@@ -65,7 +65,7 @@ def hides_state(kind: type) -> bool:
     if not is_library_class(kind):
         return False
     root = kind.__module__.partition(".")[0]
-    if root in sys.stdlib_module_names or root == "builtins":
+    if root in sys.stdlib_module_names:  # "builtins" among them
         is_unnamed = root == "builtins" and bool(kind.__flags__ & _HEAP_TYPE)
         return is_unnamed or (kind.__module__, kind.__name__) in _STANDARD
     if kind.__name__ == "SwigPyObject":
@@ -144,24 +144,27 @@ def digest_lxml(value: Any) -> Any:
 
 def digest_polars(value: Any) -> Any:
     """Of a DataFrame or a Series of polars: names, types, and a checksum of the rows."""
-    frame = value if hasattr(value, "hash_rows") else value.to_frame()
+    frame = _as_frame(value)
     return frame.schema, frame.height, frame.hash_rows().hash().sum() if frame.width else 0
 
 
 def write_polars(value: Any) -> bytes:
     """As a file of Arrow's, which polars reads in every version."""
-    frame = value if hasattr(value, "write_ipc") else value.to_frame()
     file = io.BytesIO()
-    frame.write_ipc(file)
+    _as_frame(value).write_ipc(file)
     return file.getvalue()
+
+
+def _as_frame(value: Any) -> Any:
+    return value.to_frame() if hasattr(value, "to_frame") else value
 
 
 def put_polars(live: Any, recorded: bytes) -> None:
     frame = sys.modules["polars"].read_ipc(io.BytesIO(recorded))
-    if hasattr(live, "hash_rows"):
-        live._df = frame._df  # noqa: SLF001 - as its own methods do that work in place
+    if hasattr(live, "to_frame"):
+        live._s = frame.to_series()._s  # noqa: SLF001 - as its own methods do that work in place
     else:
-        live._s = frame.to_series()._s  # noqa: SLF001
+        live._df = frame._df  # noqa: SLF001
 
 
 _FEW_ROWS = 20_000

@@ -516,16 +516,14 @@ def _is_programs_attribute(name: str, value: Any) -> bool:
 
 def functions_of(member: Any) -> Iterator[FunctionType]:
     """The functions of the user's that a member of a class runs."""
-    if isinstance(member, FunctionType):
-        yield from (each for each in (member,) if is_users_function(each))
-        return
-    if type(member) in SCALARS:
+    if is_users_function(member):
+        yield member
+    if isinstance(member, FunctionType) or type(member) in SCALARS:
         return
     members = []
     for name in ("__func__", "fget", "fset", "fdel"):
-        with contextlib.suppress(
-            AttributeError
-        ):  # a module's, or a proxy's, `__getattr__` is not asked
+        # past the `__getattr__` of a module or a proxy, which may import what it stands for
+        with contextlib.suppress(AttributeError):
             members.append(object.__getattribute__(member, name))
     yield from (each for each in members if is_users_function(each))
 

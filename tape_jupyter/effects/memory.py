@@ -38,7 +38,7 @@ from tape_jupyter.core.libraries import is_library_class, is_library_file, is_li
 from tape_jupyter.core.memoised import MEMOISED, Kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, kinds, whole_objects
-from tape_jupyter.effects.hidden_state import list_writers, read_state
+from tape_jupyter.effects.hidden_state import list_writers
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
 from tape_jupyter.effects.paths import (
@@ -196,8 +196,6 @@ class Snapshot:
             self._aside_of.append((node, _FACTORY))
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
             self._aside_of.append((node, _LOCK_HELD))
-        elif node.kind is whole_objects.HIDDEN and read_state(value) is None:
-            self._aside_of.append((node, _watch_calls(node)))
 
     def _open_node(self, node: ReachedObject, kind: Kind) -> None:
         try:
@@ -365,6 +363,8 @@ class Snapshot:
         except Exception as error:
             node.kind = None
             self._unseen.append(_explain_unseen(node, error))
+        if node.kind is whole_objects.HIDDEN and node.state is None:
+            self._aside_of.append((node, _watch_calls(node)))
 
     def _look_at_node(self, node: ReachedObject) -> Any:
         if (
@@ -601,6 +601,7 @@ _CACHED = re.compile(r"_.*(cache|lock|engine|client|pool|loop|thread|executor|lo
 
 
 def _is_librarys_object(value: Any) -> bool:
+    """Whether a library defines its class; code of a library does not count."""
     return kinds.is_librarys(type(value)) and not isinstance(
         value, (type, FunctionType, ModuleType)
     )

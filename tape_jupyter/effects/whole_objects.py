@@ -636,13 +636,13 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("unittest", "NonCallableMock"): _build_named_kind(_look_at_mock),
     ("socket", "socket"): _build_named_kind(_look_at_socket),
     ("xml.etree.ElementTree", "Element"): _build_named_kind(_digest_element),
-    ("lxml", "_Element"): _build_named_kind(hidden_state.digest_lxml),
-    ("lxml", "_ElementTree"): _build_named_kind(hidden_state.digest_lxml),
-    ("polars", "DataFrame"): WholeKind(
-        hidden_state.digest_polars, hidden_state.put_polars, hidden_state.write_polars
+    **dict.fromkeys(
+        [("lxml", "_Element"), ("lxml", "_ElementTree")],
+        _build_named_kind(hidden_state.digest_lxml),
     ),
-    ("polars", "Series"): WholeKind(
-        hidden_state.digest_polars, hidden_state.put_polars, hidden_state.write_polars
+    **dict.fromkeys(
+        [("polars", "DataFrame"), ("polars", "Series")],
+        WholeKind(hidden_state.digest_polars, hidden_state.put_polars, hidden_state.write_polars),
     ),
     ("_duckdb", "DuckDBPyConnection"): _build_named_kind(hidden_state.look_at_duckdb),
     ("pyarrow", "NativeFile"): _build_named_kind(

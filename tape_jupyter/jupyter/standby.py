@@ -187,7 +187,8 @@ class Standby:
                 return
             self.noted.end(None)  # where its post_run_cell never came
             if speaks_of_tape(info.raw_cell) or self._wake_for_cassette(info.raw_cell):
-                self._begin_awake(info)
+                self.wake()
+                self._tell_start(info)
             elif not asks_only(info.raw_cell):
                 self.noted.begin(info)
 
@@ -217,12 +218,8 @@ class Standby:
                 raise InputRejected(f"tape-jupyter could not be loaded: {error!r}") from error
         return node
 
-    def _begin_awake(self, info: Any) -> None:
-        """The rest is loaded for this cell: of its beginning its hooks are told, too."""
-        self.wake()
-        self._tell_start(info)
-
     def _tell_start(self, info: Any) -> None:
+        """Tell the hooks of the rest, which was loaded for or in this cell, of its start, too."""
         for hook in list(self.shell.events.callbacks["pre_run_cell"]):
             if str(getattr(hook, "__module__", "")).startswith("tape_jupyter."):
                 hook(info)
