@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 # Seconds after which a test run counts as hung (it takes 20 to 30 minutes on two cores), and says in which test it was.
-TEST_SECONDS ?= 3000
+TEST_SECONDS ?= 4200
 # Test files run side by side, each in a process of its own (tests/side_by_side.py), one more than there are cores; no test
 # asserts a time. JOBS=1 runs them one after the other, JOBS=0 all in one process.
 JOBS ?= auto

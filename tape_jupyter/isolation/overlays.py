@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def prefix(overlay: Overlay, folder: Path) -> list[str] | None:
     """What stands before a command so that it runs there; None where this machine, or this folder,
     has no overlays.
     """
-    if sys.platform != "linux" or not program("unshare") or has_mounts(overlay.top):
+    if sys.platform != "linux" or not program("unshare") or _has_mounts(overlay.top):
         return None
     overlay.prepare()
     for command in overlay.commands(folder):
@@ -101,9 +101,36 @@ def prefix(overlay: Overlay, folder: Path) -> list[str] | None:
     return None
 
 
-def has_mounts(top: Path, but: Sequence[Path] = ()) -> bool:
-    """Whether something is mounted below the folder: an overlay would not show it. `but`: mounts of
-    ours, which are put back.
+def select_tops(folders: Iterable[Path]) -> list[Path]:
+    """What can be layered over so that these folders are: their real paths but for what has mounts
+    below it and for `/`, none inside another. A folder that is not there counts as the one that it
+    would be made in.
+    """
+    existing = (_find_existing_folder(each).resolve() for each in folders)
+    return select_outermost(
+        each for each in existing if each != Path("/") and not _has_mounts(each)
+    )
+
+
+def are_covered(folders: Iterable[Path], tops: Sequence[Path]) -> bool:
+    """Whether what is written in each of the folders goes into a layer over one of `tops`."""
+    existing = [_find_existing_folder(each).resolve() for each in folders]
+    return all(any(each.is_relative_to(top) for top in tops) for each in existing)
+
+
+def select_outermost(folders: Iterable[Path]) -> list[Path]:
+    """Those that lie in none of the others, sorted."""
+    paths = sorted(set(folders))
+    return [each for each in paths if not any(other in paths for other in each.parents)]
+
+
+def _find_existing_folder(path: Path) -> Path:
+    return path if path.is_dir() else _find_existing_folder(path.parent)
+
+
+def _has_mounts(top: Path) -> bool:
+    """Whether something is mounted below the folder: an overlay would not show it, and Linux refuses
+    one to who is not root.
     """
     inside = f"{top}{os.sep}"
     try:
@@ -116,8 +143,7 @@ def has_mounts(top: Path, but: Sequence[Path] = ()) -> bool:
         return True
     encoded = (line.split(" ")[4].encode("utf-8", "surrogateescape") for line in lines)
     places = (os.fsdecode(_unescape_octal(place)) for place in encoded)
-    ours = set(map(str, but))
-    return any(place.startswith(inside) and place not in ours for place in places)
+    return any(place.startswith(inside) for place in places)
 
 
 def _unescape_octal(place: bytes) -> bytes:

@@ -98,6 +98,8 @@ def main(args: Sequence[str]) -> None:
 def _confine_process(layers: Path, kept: Sequence[Path]) -> None:
     sockets, tops, here = list(_find_bound_sockets()), list(_find_writable_folders()), Path.cwd()
     layers = Path(tempfile.mkdtemp(dir=layers))
+    if not overlays.are_covered([Path(tempfile.gettempdir())], tops):
+        os.environ["TMPDIR"] = tempfile.mkdtemp(dir=layers)
     _unshare_namespaces(_ALL)
     _follow_child(os.fork())
     _call_libc("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -145,19 +147,9 @@ def _find_writable_folders() -> Iterator[Path]:
     known = {Path(tempfile.gettempdir()), Path("/tmp"), Path("/var/tmp"), Path.cwd()}  # noqa: S108
     with suppress(KeyError):
         known.add(Path(pwd.getpwuid(os.getuid()).pw_dir))
-    for each in _select_outermost(each.resolve() for each in known if each.resolve() != Path("/")):
-        if each.is_dir() and os.access(each, os.W_OK):
+    for each in overlays.select_tops(known):
+        if os.access(each, os.W_OK):
             yield each
-
-
-def _select_outermost(folders: Iterable[Path]) -> list[Path]:
-    """Those that lie in none of the others."""
-    paths = sorted(set(folders))
-    return [
-        each
-        for each in paths
-        if not any(each != other and each.is_relative_to(other) for other in paths)
-    ]
 
 
 def _mount_all(
@@ -165,7 +157,7 @@ def _mount_all(
 ) -> None:
     _mount_filesystem("none", "/", flags=_REC | _PRIVATE)
     _mount_filesystem("proc", "/proc", "proc", _NOSUID_NODEV_NOEXEC)
-    ours = _select_outermost(each.resolve() for each in (layers, *kept))
+    ours = overlays.select_outermost(each.resolve() for each in (layers, *kept))
     for place in ours:
         _mount_filesystem(place, place, flags=_BIND)
     _set_read_only("/", recursive=True)
@@ -174,7 +166,7 @@ def _mount_all(
     # a layer may lie over the paths
     descriptors = [os.open(place, os.O_PATH) for place in (*ours, layers)]
     opened = [Path(f"/proc/self/fd/{each}") for each in descriptors]
-    for number, top in enumerate([each for each in tops if not overlays.has_mounts(each, ours)]):
+    for number, top in enumerate(tops):
         with suppress(OSError):  # it stays as it is: not to be written
             _mount_layer(top, opened[-1] / str(number))
     for place, at in zip(ours, opened, strict=False):

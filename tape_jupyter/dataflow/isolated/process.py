@@ -29,6 +29,7 @@ from typing import Any
 from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated.end_state import End
+from tape_jupyter.isolation import overlays
 from tape_jupyter.isolation.namespaces import AWAY, program
 
 SECONDS = 120.0
@@ -243,20 +244,13 @@ def impossible(history: Iterable[Execution]) -> str | None:
 def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
     """Run the job to its end, or to where the hearer ends it. Blocks; call it from a thread."""
     listener = hearer or ReplayListener()
-    layered = _can_use_layers()
     with scratch("proof") as folder:
-        if layered:
-            roots = _find_roots(
-                [
-                    job.cwd,
-                    tempfile.gettempdir(),
-                    str(Path.home()),
-                    *(str(Path(path).parent) for path in job.files),
-                ]
-            )
-            return _run_worker(
-                job, _build_layered_command(job, str(folder), roots), roots, listener, "layers"
-            )
+        tops = _find_tops(job, folder) if _can_use_layers() else []
+        if tops:
+            command = _build_layered_command(job, folder, tops)
+            if not overlays.are_covered([Path(tempfile.gettempdir())], tops):
+                job = replace(job, env={**job.env, "TMPDIR": str(folder)})
+            return _run_worker(job, command, list(map(str, tops)), listener, "layers")
         copy = folder / Path(job.cwd).name
         if _measure_folder(job.cwd) > COPIED:
             return Replayed(
@@ -297,35 +291,25 @@ def _can_use_layers() -> bool:
         return subprocess.run(command_line, check=False, capture_output=True).returncode == 0  # noqa: S603
 
 
-def _find_roots(paths: Iterable[str]) -> list[str]:
-    """The folders to layer over: none inside another, all there."""
-    there = sorted({os.path.realpath(_find_existing_folder(path)) for path in paths})
-    roots: list[str] = []
-    for path in there:  # sorted: a folder comes before what is in it
-        is_inside = any(path.startswith(root + os.sep) for root in roots)
-        if path != "/" and not is_inside:
-            roots.append(path)
-    return roots
-
-
-def _find_existing_folder(path: str) -> str:
-    while not Path(path).is_dir():
-        path = str(Path(path).parent)
-    return path
+def _find_tops(job: ReplayJob, folder: Path) -> list[Path]:
+    """The folders to layer over; none where the job's own, or that of a file which is put back,
+    cannot be.
+    """
+    needed = [Path(job.cwd), *(Path(path).parent for path in job.files)]
+    tops = overlays.select_tops([*needed, folder, Path(tempfile.gettempdir()), Path.home()])
+    return tops if overlays.are_covered(needed, tops) else []
 
 
 Command = Callable[[list[str]], list[str]]
 
 
-def _build_layered_command(job: ReplayJob, scratch: str, roots: list[str]) -> Command:
-    layers = Path(scratch, "layers")
+def _build_layered_command(job: ReplayJob, folder: Path, tops: list[Path]) -> Command:
+    layers = folder / "layers"
     layers.mkdir()
-    roots = sorted(
-        roots, key=lambda root: str(layers).startswith(root + os.sep)
-    )  # what hides the layers comes last
-    return lambda command: [
-        *_build_layers_command(network=job.network), str(layers), str(_LAYER), job.kept, *roots, "--", job.cwd, *command
-    ]  # fmt: skip
+    what_hides_the_layers_last = sorted(tops, key=layers.is_relative_to)
+    layered = [str(layers), str(_LAYER), job.kept, *map(str, what_hides_the_layers_last)]
+    before = [*_build_layers_command(network=job.network), *layered, "--", job.cwd]
+    return lambda command: [*before, *command]
 
 
 def _keep_command(command: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -184,12 +185,32 @@ def test_cells_that_patch_what_we_use_do_not_disturb_it(tmp_path):
     assert done.failed is None and done.ran[1].text == "k\n"
 
 
-def test_folders_to_layer_over_are_none_inside_another(tmp_path):
-    inner = tmp_path / "a"
-    inner.mkdir()
-    assert process._find_roots([str(inner), str(tmp_path), str(tmp_path / "not there")]) == [
-        os.path.realpath(tmp_path)
-    ]
+WHERE_SOMETHING_IS_MOUNTED = """
+import sys
+from tape_jupyter.dataflow.isolated.process import ReplayJob, replay_job
+cells = "import tempfile; f = tempfile.TemporaryFile(); f.write(b'1')", "open('new', 'w').write('2')"
+done = replay_job(ReplayJob(cells, sys.argv[1]))
+print(done.failed, done.away, [(each.text, each.refused) for each in done.ran])
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="mounts something")
+@pytest.mark.parametrize(("mounted", "away"), [("disk", "layers"), ("work/data", "copy")])
+def test_a_disk_that_is_mounted_nearby_stops_no_proof(tmp_path, mounted, away):
+    """As a home or a folder of temporary files has one; beside the notebook or in its folder."""
+    if not process._can_use_layers():
+        pytest.skip("this system gives us no mounts of our own")
+    for folder in ("work/data", "disk"):
+        (tmp_path / folder).mkdir(parents=True)
+    script = f"mount -t tmpfs tmpfs '{tmp_path / mounted}' && exec {sys.executable} -c \"$0\" $1"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script, WHERE_SOMETHING_IS_MOUNTED, tmp_path / "work"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert done.stdout.strip() == f"None {away} [('1\\n', ()), ('1\\n', ())]", done.stderr
+    assert sorted(each.name for each in (tmp_path / "work").iterdir()) == ["data"]
 
 
 def test_a_module_beside_the_notebook_does_not_stand_in_for_the_standard_library(tmp_path):
