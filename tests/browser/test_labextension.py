@@ -14,8 +14,8 @@ from tests.harness.provider import Provider, Scripted
 pytestmark = pytest.mark.spread(2)  # by day in one front end
 TOLD = "told = get_ipython().magics_manager.registry['TapeMagics'].cells.ladder.hint"
 MIME = "application/vnd.tape.spans+json"
-SETUP = """import anthropic
-client = anthropic.Anthropic(base_url={url!r}, api_key='sk-test')
+SETUP = """import plain_claude
+client = plain_claude.Claude(base_url={url!r}, api_key='sk-test')
 def ask(text):
     with client.messages.stream(model="claude-sonnet-5", max_tokens=50, messages=[{{"role": "user", "content": text}}]) as s:
         return "".join(s.text_stream)
@@ -357,10 +357,10 @@ def test_attempts_that_failed_stand_below_the_reply_and_none_opens_by_itself(lab
     with Provider() as provider:
         told = [(429, wrong), (500, wrong), (200, reply)]
         provider.script("/v1/messages", *(Scripted(code, head, [body]) for code, body in told))
-        path = write_churn(
-            lab,
-            "retried",
-            provider,
+        make = f"import anthropic\nclient = anthropic.Anthropic(base_url={provider.url!r}, api_key='sk')"
+        path = write(
+            lab.root / "retried" / "churn.ipynb",
+            f"%load_ext tape_jupyter\n{make}",
             f"%%tape record\n{ask}",
             "print(1)",
         )

@@ -236,7 +236,7 @@ def test_a_call_fails_the_next_is_answered_by_hand_one_goes_live_and_one_is_refu
     story.over()
     assert len(story.provider.requests) == 1
     failed, by_hand, live = ast.literal_eval(story.notebook.python("print(got)"))
-    assert (failed, by_hand) == ("InternalServerError", "From my own hand.") and "gamma" in live
+    assert (failed, by_hand) == ("StatusError", "From my own hand.") and "gamma" in live
     assert "BlockedConnection" in story.notebook.text(5)
 
 

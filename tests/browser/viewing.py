@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, expect
 from tests.browser.jupyter import Notebook, Server, write
 
 SETUP = """%load_ext tape_jupyter
-import anthropic
-claude = anthropic.Anthropic(base_url={url!r}, api_key="sk-test")
+import plain_claude
+claude = plain_claude.Claude(base_url={url!r}, api_key="sk-test")
 def ask(text):
     asked = [{{"role": "user", "content": text}}]
     with claude.messages.stream(model="claude-sonnet-5", max_tokens=50, messages=asked) as stream:

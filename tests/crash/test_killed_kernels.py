@@ -11,7 +11,7 @@ from tape_jupyter.cassette.cassette import Cassette
 from tests.harness.notebook import Kernel, notebook
 from tests.harness.provider import Provider, Scripted
 
-KILLS = int(os.environ.get("TAPE_KILL_COUNT", "12"))
+KILLS = int(os.environ.get("TAPE_KILL_COUNT", "6"))
 LOAD = "%load_ext tape_jupyter"
 STREAM = {"content-type": "text/event-stream"}
 EARLY = [b'data: {"n":1}\n\n', b'data: {"n":2}\n\n']

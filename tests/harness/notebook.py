@@ -35,7 +35,9 @@ _SECRET = re.compile(
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 TIMEOUT = 90
-PYTHONPATH = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "harness" / "left_out")])
+PYTHONPATH = os.pathsep.join(
+    map(str, (ROOT, *(ROOT / "tests" / "harness" / each for each in ("left_out", "site-packages"))))
+)
 """Where processes that tests start find the package, and what stands before modules that they do without."""
 
 

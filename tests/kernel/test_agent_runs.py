@@ -8,7 +8,7 @@ import pytest
 from tests.trials import agent_runs
 from tests.working_agents import NOTEBOOKS
 
-BY_DAY = ("todo_list", "sqlite_file", "langgraph_streams", "llama_index_context")
+BY_DAY = ("todo_list", "langgraph_streams")
 CASES = [
     pytest.param(name, marks=() if name in BY_DAY else pytest.mark.night) for name in NOTEBOOKS
 ]

@@ -11,10 +11,10 @@ from tests.harness.notebook import Kernel, clean_env, notebook
 from tests.harness.provider import Provider
 
 SET_UP = """%load_ext tape_jupyter
-import anthropic, dataclasses, logging, os, sqlite3, sys, warnings
+import dataclasses, logging, os, plain_claude, sqlite3, sys, warnings
 import pandas as pd
 from IPython.display import display, Markdown, clear_output
-client = anthropic.Anthropic(base_url="BASE", api_key="k")
+client = plain_claude.Claude(base_url="BASE", api_key="k")
 todo, ledger, seen, records = [], {}, set(), []
 frame = pd.DataFrame({"item": []})
 count = 0

@@ -21,7 +21,8 @@ def test_in_place_it_ends_as_a_whole_run_and_is_proved(name):
     assert how == "right" and ("in place, proved" in why or name in DRAWS), why
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.night
+@pytest.mark.parametrize("name", langgraph_notebooks.NOTEBOOKS)
 def test_headless_it_asks_in_words_or_ends_as_a_whole_run(name):
     how, why = judged(headless, *langgraph_notebooks.NOTEBOOKS[name])
     assert how == "right", why
