@@ -73,7 +73,8 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
         except OSError as error:
             if error.errno not in _OF_THE_DISK:
                 raise
-            where = f"{error.filename}: " if error.filename else ""
+            place = error.filename2 or error.filename  # of a copy: where it goes to
+            where = f"{place}: " if place else ""
             click.echo(f"tape: {where}{error.strerror}", err=True)
             code = 2
         return code

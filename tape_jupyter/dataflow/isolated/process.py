@@ -30,6 +30,7 @@ from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated.end_state import End
 from tape_jupyter.isolation.namespaces import AWAY, program
+from tape_jupyter.isolation.overlays import has_mounts
 
 SECONDS = 120.0
 COPIED = 200 << 20
@@ -243,20 +244,14 @@ def impossible(history: Iterable[Execution]) -> str | None:
 def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed:
     """Run the job to its end, or to where the hearer ends it. Blocks; call it from a thread."""
     listener = hearer or ReplayListener()
-    layered = _can_use_layers()
+    places = (job.cwd, tempfile.gettempdir(), str(Path.home()))
+    roots = _find_roots([*places, *(str(Path(path).parent) for path in job.files)])
+    layered = _can_use_layers() and not any(has_mounts(Path(root)) for root in roots)
     with scratch("proof") as folder:
         if layered:
-            roots = _find_roots(
-                [
-                    job.cwd,
-                    tempfile.gettempdir(),
-                    str(Path.home()),
-                    *(str(Path(path).parent) for path in job.files),
-                ]
-            )
-            return _run_worker(
-                job, _build_layered_command(job, str(folder), roots), roots, listener, "layers"
-            )
+            command = _build_layered_command(job, str(folder), roots)
+            job = _set_ipython_folder(job, folder)
+            return _run_worker(job, command, roots, listener, "layers")
         copy = folder / Path(job.cwd).name
         if _measure_folder(job.cwd) > COPIED:
             return Replayed(
@@ -265,7 +260,7 @@ def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed
                 "copy",
             )
         shutil.copytree(job.cwd, copy, symlinks=True)
-        moved = _move_job(job, str(copy))
+        moved = _set_ipython_folder(_move_job(job, str(copy)), folder)
         return _run_worker(moved, _keep_command, [str(folder)], listener, "copy")
 
 
@@ -345,6 +340,14 @@ def _move_job(job: ReplayJob, copy: str) -> ReplayJob:
     return replace(job, cwd=copy, env=env, files=files)
 
 
+def _set_ipython_folder(job: ReplayJob, scratch: Path) -> ReplayJob:
+    """The job with settings of IPython that nobody wrote: those in a folder that others may write
+    to (`%store`) are theirs.
+    """
+    folder = scratch / f"{Path(job.cwd).name}.ipython"
+    return replace(job, env={"IPYTHONDIR": str(folder), **job.env})
+
+
 def _measure_folder(folder: str) -> int:
     total = 0
     for root, _, names in os.walk(folder):
@@ -373,7 +376,6 @@ def _run_worker(
         env={
             **{k: v for k, v in os.environ.items() if k not in job.environment},
             **{k: v for k, v in job.environment.items() if v is not None},
-            "IPYTHONDIR": tempfile.gettempdir(),
             **({AWAY: "1"} if away == "layers" and not job.network else {}),
             **job.env,
         },

@@ -173,6 +173,20 @@ def test_in_a_kernel_things_are_shown_as_a_kernel_shows_them(tmp_path):
     assert max(map(len, shown[1].splitlines())) <= 80
 
 
+def test_what_another_user_left_in_the_shared_temporary_folder_is_not_loaded(
+    tmp_path, away, monkeypatch
+):
+    """`%store -r` unpickles what lies in IPython's folder."""
+    shared, ran = tmp_path / "shared", tmp_path / "work" / "ran"
+    stored = shared / "profile_default" / "db" / "autorestore"
+    stored.mkdir(parents=True)
+    (stored / "x").write_bytes(f"cbuiltins\nopen\n(V{ran}\nVw\ntR.".encode())
+    monkeypatch.setattr(process.tempfile, "tempdir", str(shared))
+    cells = ("%store -r x", "import os; print(os.path.exists('ran'))")
+    told = replay_job(job(tmp_path, *cells, in_kernel=True))
+    assert told.failed is None and told.ran[1].text == "False\n", told
+
+
 def test_cells_that_patch_what_we_use_do_not_disturb_it(tmp_path):
     done = replay_job(
         job(
@@ -182,6 +196,13 @@ def test_cells_that_patch_what_we_use_do_not_disturb_it(tmp_path):
         )
     )
     assert done.failed is None and done.ran[1].text == "k\n"
+
+
+def test_where_a_disk_is_mounted_below_it_works_in_a_copy(tmp_path, monkeypatch):
+    """Nobody but root of the whole machine may lay a layer over a mount."""
+    monkeypatch.setattr(process, "has_mounts", lambda root: True)
+    done = replay_job(job(tmp_path, "print('hi')"))
+    assert (done.failed, done.away, done.ran[0].text) == (None, "copy", "hi\n")
 
 
 def test_folders_to_layer_over_are_none_inside_another(tmp_path):
