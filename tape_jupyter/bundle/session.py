@@ -95,7 +95,7 @@ def _find_assets(path: Path) -> set[str]:
 
 def _find_cassettes(path: Path) -> list[Path]:
     folder = paths.folder(path)
-    cassettes = sorted(folder.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
+    cassettes = paths.cassettes_in(folder)
     if not cassettes:
         raise TapeUsageError(_explain_missing(path))
     for each in cassettes:

@@ -104,7 +104,7 @@ def verify_bundle(
     on_progress: Tell = ignore_progress,
 ) -> Verdict:
     """Check a bundle at a place (bundle/archive/locations.py). Raises BundleError where there is
-    nothing to check, else tells.
+    nothing to check, or it cannot be checked here (a full disk), else tells.
 
     `signature` is where its signature lies, `PLACE.sig` by itself.
     """
@@ -120,6 +120,10 @@ def verify_bundle(
                 verdict = _check_bundle(it, shown_place, on_progress)
                 manifest = it.manifest.to_bytes()
         except BundleError as error:
+            if isinstance(
+                error.__cause__, OSError
+            ):  # this machine could not: it says nothing of it
+                raise
             problems = error.problems if len(error.problems) > 1 else (error.reason,)
             return Verdict(shown_place, problems=problems)
     signed = signing.verify_signature(manifest, _read_signature(place, signature), signers)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.core.parent_process import ParentCommand, parent_command
-from tape_jupyter.errors import NotebookUnknown, TapeUsageError
+from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 
 SUFFIX = ".tape.yaml"
 NAME = re.compile(r"[a-z0-9-]{1,64}")
@@ -63,13 +63,28 @@ def cassette_names(notebook: Path | None, start: Path | None = None) -> list[str
         return sorted(
             path.parent.stem for path in (start or Path.cwd()).glob(f"*.tapes/{MAIN}{SUFFIX}")
         )
-    return sorted(stem(path) for path in folder(notebook).glob(f"*{SUFFIX}"))
+    return sorted(map(stem, cassettes_in(folder(notebook))))
+
+
+def cassettes_in(tapes: Path) -> list[Path]:
+    """The cassettes in a .tapes folder, main first; none where there is no such folder.
+
+    Raises CassetteError where it cannot be looked into: what is there is not known then.
+    """
+    try:
+        cassettes = [path for path in tapes.iterdir() if path.name.endswith(SUFFIX)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}"
+        raise CassetteError(reason, path=str(tapes)) from error
+    return sorted(cassettes, key=main_first)
 
 
 def cassettes_beside(cassette: Path) -> list[Path]:
     """The cassette, whether it is there or not, and the others of its notebook."""
-    others = cassette.parent.glob(f"*{SUFFIX}") if cassette.parent.suffix == ".tapes" else ()
-    return [cassette, *sorted((each for each in others if each != cassette), key=main_first)]
+    others = cassettes_in(cassette.parent) if cassette.parent.suffix == ".tapes" else ()
+    return [cassette, *(each for each in others if each != cassette)]
 
 
 def main_first(cassette: Path) -> tuple[bool, str]:

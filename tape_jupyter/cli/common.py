@@ -7,7 +7,6 @@ that cannot be used.
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import json
 import os
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Self
 import click
 
 from tape_jupyter.cli.terminal import guarded_terminals
+from tape_jupyter.core.disk_errors import describe_disk_error
 from tape_jupyter.core.plain_text import safe_text
 from tape_jupyter.errors import TapeError
 
@@ -36,13 +36,6 @@ MARKS = {
     "ok": ("green", "ok"), "same": ("green", "same"), "differs": ("red", "differs"), "missed": ("red", "missed"),
     "failed": ("red", "failed"), "not run": ("yellow", "not run"),
 }  # fmt: skip
-
-
-_OF_THE_DISK = {
-    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.ENOLCK,
-    errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR,
-}  # fmt: skip
-"""What a disk, a quota or a folder that is gone makes of any reading and writing."""
 
 
 def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
@@ -71,10 +64,10 @@ def handled(command: Callable[P, int | None]) -> Callable[P, NoReturn]:
             )  # what is left to be flushed goes nowhere
             code = 0
         except OSError as error:
-            if error.errno not in _OF_THE_DISK:
+            line = describe_disk_error(error)
+            if not line:
                 raise
-            where = f"{error.filename}: " if error.filename else ""
-            click.echo(f"tape: {where}{error.strerror}", err=True)
+            click.echo(f"tape: {line}", err=True)
             code = 2
         return code
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from tape_jupyter.errors import TapeError
 
@@ -71,19 +69,24 @@ def _is_stale(entry: os.DirEntry[str], pid: int) -> bool:
 
 
 def clean(folder: Path) -> None:
-    """Remove a folder, whatever stands in it (files that may not be read or written too)."""
+    """Remove a folder, whatever stands in it (folders that may not be read or written too; the
+    system makes such a one for each overlay).
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.is_dir() and not folder.is_symlink():
+        _grant_rights(folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
-    def retry_with_rights(function: Callable[[str], Any], path: str, _error: BaseException) -> None:
-        with suppress(OSError):
-            if Path(path) != folder:  # what the folder lies in is not ours
-                Path(path).parent.chmod(0o700)
-            if not Path(path).is_symlink():  # nor what it points to
-                Path(path).chmod(0o700)
-            function(path)
 
-    if sys.version_info >= (3, 12):
-        shutil.rmtree(folder, onexc=retry_with_rights)
-    else:
-        shutil.rmtree(
-            folder, onerror=lambda function, path, info: retry_with_rights(function, path, info[1])
-        )
+def _grant_rights(folder: Path) -> None:
+    """What a person needs to remove it: of files that is asked on Windows alone; elsewhere one may
+    be a link to another's.
+    """
+    with suppress(OSError):
+        folder.chmod(0o700)
+    for place, folders, files in os.walk(folder):
+        for name in [*folders, *(files if os.name == "nt" else ())]:
+            inner = Path(place, name)
+            with suppress(OSError):
+                if not inner.is_symlink():  # what it points to is not ours
+                    inner.chmod(0o700)

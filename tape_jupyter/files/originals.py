@@ -97,7 +97,7 @@ def _collect_firsts(notebook: Path, tapes: Path) -> dict[str, Mapping[str, Any]]
 
 def _read_recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
     ids, sources = _read_cell_identities(notebook)
-    for path in sorted(tapes.glob(f"*{paths.SUFFIX}")):
+    for path in paths.cassettes_in(tapes):
         with suppress(TapeError, OSError):  # who runs the notebook is told of it
             tape = Cassette.open(path, check="marks")
             for run in current_runs(map(run_of, tape.runs)):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from tape_jupyter.core.disk_errors import describe_disk_error
 from tape_jupyter.core.progress import Tell
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.isolation import network_guard
@@ -184,7 +185,9 @@ class LongTask:
         except TapeError as error:
             self._tell_views("failed", text=str(error), **failed(error))
         except Exception as error:
-            self._tell_views("failed", text=f"{type(error).__name__}: {error}; please report it")
+            text = describe_disk_error(error)
+            text = text or f"{type(error).__name__}: {error}; please report it"
+            self._tell_views("failed", text=text)
 
     def _tell_views(self, state: str, **fields: Any) -> None:
         self.last = {**self.idle, "state": state, **fields}

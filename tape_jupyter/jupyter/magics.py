@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
+from tape_jupyter.core.disk_errors import describe_disk_error
 from tape_jupyter.errors import TapeError, TapeUsageError
 from tape_jupyter.jupyter import labextension
 from tape_jupyter.jupyter.cell_runner import CellRunner, StepHooks
@@ -99,9 +100,11 @@ def with_short_errors(what: Callable[[str], Any], line: str) -> Any:
     """Run it; an error that a person can mend shows without a traceback (they typed no code)."""
     try:
         return what(line)
-    except TapeError as error:
+    except (TapeError, OSError) as error:
+        if not (isinstance(error, TapeError) or describe_disk_error(error)):
+            raise
         lines = short_traceback(error)
-        error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]  # IPython's protocol
+        error._render_traceback_ = lambda: lines  # type: ignore[union-attr]  # IPython's protocol
         raise
 
 

@@ -29,7 +29,7 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
     """
     if path.suffix == ".ipynb" or path.is_dir() or path.suffix == ".tapes":
         folder = paths.folder(path) if path.suffix == ".ipynb" else path
-        cassette_paths = sorted(folder.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
+        cassette_paths = paths.cassettes_in(folder)
         chosen = [each for each in cassette_paths if name in (None, paths.stem(each))]
         if chosen:
             return chosen

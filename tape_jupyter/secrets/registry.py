@@ -104,7 +104,7 @@ _FIELD_NEEDLES = (
 """One of them stands in each name above."""
 _LONG_NAMES = (80, 1000)  # characters before it that are looked at: more where all are a name's
 _PART_OF_NAME = re.compile(r"[\w-]*")
-_BEFORE_FIELD = re.compile(r"(?:\A|[?&\s<]|\\{0,7}\")(?=[\w-]*\Z)")
+_BEFORE_FIELD = re.compile(r"(?:\A|[?&#\s<]|\\{0,7}\")(?=[\w-]*\Z)")
 """What may lead up to a name whose letters the search ends in."""
 _IN_JSON = re.compile(
     rf'(?P<head>"(?P<name>{_FIELD})"\s*:\s*")(?P<value>(?:[^"\\]|\\.)+)(?=")', re.DOTALL
@@ -114,9 +114,14 @@ _IN_NESTED_JSON = re.compile(
     rf'(?P<head>(?P<q>\\{{1,7}}")(?P<name>{_FIELD})(?P=q)\s*:\s*(?P=q))(?P<value>.{{1,9999}}?)(?=(?<!\\)(?P=q))',
     re.DOTALL,
 )
-_IN_FORM = re.compile(rf"(?P<head>(?:^|[?&\s])(?P<name>{_FIELD})=)(?P<value>[^&\s\"'<>\\]+)")
+_IN_FORM = re.compile(rf"(?P<head>(?:^|[?&#\s])(?P<name>{_FIELD})=)(?P<value>[^&\s\"'<>\\]+)")
 _IN_XML = re.compile(rf"(?P<head><(?P<name>{_FIELD})>)(?P<value>[^<]+)(?=</)")
-_FIELDS = (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML)
+# a part of a form's multipart body: its name, other headers of it, an empty line, its value
+_IN_MULTIPART = re.compile(
+    rf'(?P<head>"(?P<name>{_FIELD})"(?:;[^\r\n]*)?\r?\n(?:[\w-]+:[^\r\n]*\r?\n){{0,9}}\r?\n)'
+    r"(?P<value>[^\r\n]+)(?=\r?\n--)"
+)
+_FIELDS = (_IN_JSON, _IN_NESTED_JSON, _IN_FORM, _IN_XML, _IN_MULTIPART)
 
 # Query keys, likewise. Compared without case, `-` and `_`.
 _QUERY = frozenset(

@@ -17,6 +17,7 @@ from collections import Counter
 import pytest
 
 import tape_jupyter as tape
+from tests.harness.bundles import packed
 from tests.harness.exported import recorded
 from tests.harness.faulty_disk import CC, Fault, FaultyDisk
 from tests.harness.notebook import clean_env
@@ -59,13 +60,16 @@ COMMANDS = {
     "rows": ("rows", "churn.ipynb", "--out", "told.jsonl"),
     "rows read": ("rows", "churn.ipynb", "--read", "rows.jsonl", "--take", "rows"),
     "calls as": ("export", "churn.ipynb", "--as", "vcr", "--out", "told.yaml"),
+    "discard": ("takes", "churn.ipynb", "discard", "angry"),
+    "verify": ("verify", "churn.tape.zip"),
+    "why": ("why", "churn.ipynb", "--good", "angry", "--bad", "main", "--check", "'calm' in text"),
     "rename": ("takes", "churn.ipynb", "rename", "angry", "calm"),
     "page": ("show", "churn.ipynb", "--html", "out.html"),
     "record": ("record", "churn.ipynb"),
     "replay": ("replay", "churn.ipynb"),
     "export": ("export", "churn.ipynb"),
 }
-LONG = {"record": "open .*ipynb", "replay": "open .*json", "export": ""}
+LONG = {"record": "open .*ipynb", "replay": "open .*json", "export": "", "why": "mkdir .*profile"}
 """Each failure is a session more: by itself of a full disk, the first call that is named so."""
 
 
@@ -100,6 +104,7 @@ def session(tmp_path_factory):
         words = ["rows", work / "churn.ipynb", "--out", work / "rows.jsonl"]
         subprocess.run([sys.executable, "-m", "tape_jupyter", *words], check=True)
         row = json.loads((work / "rows.jsonl").read_text().splitlines()[0])
+        (work / "churn.tape.zip").write_bytes(packed())
         (work / "rows.jsonl").write_text(json.dumps(row | {"expected": "it went otherwise"}) + "\n")
     return work, call
 
@@ -199,6 +204,7 @@ def test_a_command_says_it_in_a_line_and_changes_nothing(
         named = os.strerror(FAULTS[name].error) in ended.out
         assert named or (ended.code == 0 and shown(ended) == shown(whole)), ended
         assert not named or says_it_at_once(disk, folder, ended), ended
+        assert "do not use it" not in ended.out, ended  # the disk is at fault, not the bundle
         assert ended.code or not named or "it will be asked for again" in ended.out, ended
         after = (folder / "churn.tapes/main.tape.yaml").read_bytes()
         assert after.startswith(before) and (command == "record" or after == before), ended

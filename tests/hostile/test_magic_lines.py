@@ -80,6 +80,22 @@ def test_59_a_missing_cassette_is_told_before_the_cell_runs_with_those_that_ther
     assert kernel.execute("1").ok
 
 
+def test_a_disk_that_takes_no_more_is_a_line_without_a_traceback_and_changes_nothing(
+    kernel, provider
+):
+    assert kernel.execute(f"%%tape record full\n{post(provider)}").ok
+    call = on_tape(kernel, "full").calls[0].id
+    assert kernel.execute(f"%tape override {call} --text other --take odd").ok
+    limit = "import resource as r; was = r.getrlimit(r.RLIMIT_FSIZE)"
+    kernel.execute(f"{limit}; r.setrlimit(r.RLIMIT_FSIZE, (0, was[1]))")
+    ran = kernel.execute("%tape takes default odd")
+    assert kernel.execute("r.setrlimit(r.RLIMIT_FSIZE, was)").ok
+    assert (ran.status, ran.ename) == ("error", "OSError") and "File too large" in ran.traceback
+    assert len(ran.traceback.splitlines()) == 1, ran.traceback
+    takes = kernel.cwd / "nb.tapes" / "takes"
+    assert [each.name for each in takes.iterdir()] == ["full.odd.tape.yaml"]
+
+
 def test_60_an_empty_cell_does_nothing_and_says_so(kernel):
     for body in ("", "\n", "\n\n   \n"):
         ran = kernel.execute("%%tape record" + body)

@@ -349,7 +349,7 @@ def hash_seed(notebook: Path) -> str:
     """PYTHONHASHSEED as it was while recording (the newest run that knows it), so that sets are in
     the same order; "0", as headless/run.py records, where no run knows.
     """
-    for path in sorted(paths.folder(notebook).glob(f"*{paths.SUFFIX}")):
+    for path in paths.cassettes_in(paths.folder(notebook)):
         with suppress(TapeError):
             for run in reversed(Cassette.open(path).runs):
                 kit = run.get("kit")

@@ -250,6 +250,7 @@ def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed
             command = _build_layered_command(job, folder, tops)
             if not overlays.are_covered([Path(tempfile.gettempdir())], tops):
                 job = replace(job, env={**job.env, "TMPDIR": str(folder)})
+            job = _set_ipython_folder(job, folder)
             return _run_worker(job, command, list(map(str, tops)), listener, "layers")
         copy = folder / Path(job.cwd).name
         if _measure_folder(job.cwd) > COPIED:
@@ -259,7 +260,7 @@ def replay_job(job: ReplayJob, hearer: ReplayListener | None = None) -> Replayed
                 "copy",
             )
         shutil.copytree(job.cwd, copy, symlinks=True)
-        moved = _move_job(job, str(copy))
+        moved = _set_ipython_folder(_move_job(job, str(copy)), folder)
         return _run_worker(moved, _keep_command, [str(folder)], listener, "copy")
 
 
@@ -329,6 +330,14 @@ def _move_job(job: ReplayJob, copy: str) -> ReplayJob:
     return replace(job, cwd=copy, env=env, files=files)
 
 
+def _set_ipython_folder(job: ReplayJob, scratch: Path) -> ReplayJob:
+    """The job with settings of IPython that nobody wrote: those in a folder that others may write
+    to (`%store`) are theirs.
+    """
+    folder = scratch / f"{Path(job.cwd).name}.ipython"
+    return replace(job, env={"IPYTHONDIR": str(folder), **job.env})
+
+
 def _measure_folder(folder: str) -> int:
     total = 0
     for root, _, names in os.walk(folder):
@@ -357,7 +366,6 @@ def _run_worker(
         env={
             **{k: v for k, v in os.environ.items() if k not in job.environment},
             **{k: v for k, v in job.environment.items() if v is not None},
-            "IPYTHONDIR": tempfile.gettempdir(),
             **({AWAY: "1"} if away == "layers" and not job.network else {}),
             **job.env,
         },

@@ -179,7 +179,7 @@ def _ask_missing(
 def _find_wanted_calls(tapes: Path, candidate: Candidate) -> Iterator[tuple[Path, Entry, Any]]:
     """The calls that the rules speak of, each once, with the first rule that fits."""
     seen: set[str] = set()
-    for path in sorted(tapes.glob(f"*{paths.SUFFIX}"), key=paths.main_first):
+    for path in paths.cassettes_in(tapes):
         book = Cassette.open(path)
         used = {run.id for run in current_runs(map(run_of, book.runs))}
         calls = [entry for entry in book.calls if entry.run in used]

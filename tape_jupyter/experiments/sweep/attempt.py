@@ -342,7 +342,7 @@ def _lay_answers(job: Attempt, tapes: Path, candidate: Candidate, recorded: _Rec
 
 
 def takes_files_of(tapes: Path) -> list[Path]:
-    return sorted(tapes.glob(f"*{paths.SUFFIX}"), key=paths.main_first)
+    return paths.cassettes_in(tapes)
 
 
 def _index_cells(saved: NotebookNode) -> Any:

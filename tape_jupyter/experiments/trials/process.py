@@ -343,7 +343,7 @@ def main() -> None:
     try:
         process = _start_process(job, channels)
         sys.path.insert(0, "")  # from here on it is the notebook's: its folder may hold a queue.py
-    except TapeError as error:
+    except (TapeError, OSError) as error:
         for channel in channels:
             channel.sendall((_LINE({"failed": str(error)}) + "\n").encode())
         return

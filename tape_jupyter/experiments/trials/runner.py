@@ -23,6 +23,7 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from tape_jupyter.cassette import paths
+from tape_jupyter.core.temp_dirs import scratch
 from tape_jupyter.errors import TapeError
 from tape_jupyter.experiments.check import Check, CheckedRun
 from tape_jupyter.isolation.namespaces import can_cut, namespace_guards, without_network
@@ -168,7 +169,8 @@ class TrialRunner:
         there = {} if job.plays.exists() else {job.plays: job.cassette.read_bytes()}
         folder = self._stack.enter_context(run_folder(job.notebook, _NOTHING, there))
         stops = sorted({0, *self.job.stops})[:STOPS] if hasattr(os, "fork") else [0]
-        channels = self._stack.enter_context(_open_process(self.job, stops, folder))
+        settings = self._stack.enter_context(scratch("trials"))
+        channels = self._stack.enter_context(_open_process(self.job, stops, folder, settings))
         patience = START + self.job.seconds
         self._stops = {
             stop: channel
@@ -221,8 +223,12 @@ class _Channel:
 
 
 @contextmanager
-def _open_process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator[list[_Channel]]:
-    """Its channels; when the block is left it ends, and all its forks with it."""
+def _open_process(
+    job: Job, stops: Sequence[int], folder: RunFolder, settings: Path
+) -> Iterator[list[_Channel]]:
+    """Its channels; when the block is left it ends, and all its forks with it. `settings`: its
+    IPython's folder.
+    """
     cut = can_cut()
     pairs = [socket.socketpair() for _ in range(len(stops) + 1)]
     theirs = [pair[1].fileno() for pair in pairs]
@@ -234,7 +240,7 @@ def _open_process(job: Job, stops: Sequence[int], folder: RunFolder) -> Iterator
         child = subprocess.Popen(  # noqa: S603 - this interpreter, and the person's notebook
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=errors, text=True,
             pass_fds=theirs, cwd=folder.notebook.parent, start_new_session=True,
-            env={**_build_environment(job), **folder.env},
+            env={**_build_environment(job), **folder.env, "IPYTHONDIR": str(settings)},
         )  # fmt: skip
         for pair in pairs:
             pair[1].close()
@@ -261,7 +267,6 @@ def _build_environment(job: Job) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(
             filter(None, [str(Path(__file__).parents[3]), variables.get("PYTHONPATH", "")])
         ),
-        "IPYTHONDIR": str(Path(tempfile.gettempdir(), "tape-trials-ipython")),
     }  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import Sources, notebook_of, source_hash
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.disk_errors import describe_disk_error
 from tape_jupyter.errors import NotebookUnknown, TapeError
 from tape_jupyter.jupyter.viewer import live
 from tape_jupyter.spans.rows import LIMIT, Spans, columns
@@ -140,9 +141,10 @@ class Viewer:
         except TapeError as error:
             answered = {"error": str(error)}
         except Exception as error:
-            answered = {
-                "error": f"this could not be answered ({type(error).__name__}: {error}); please report it"
-            }
+            report = (
+                f"this could not be answered ({type(error).__name__}: {error}); please report it"
+            )
+            answered = {"error": describe_disk_error(error) or report}
         send({"type": "answer", "id": name, **answered})
 
     def send_update(self, about: str, **body: Any) -> None:

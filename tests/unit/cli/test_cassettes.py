@@ -3,12 +3,15 @@
 import contextlib
 import io
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cli import tape
+from tests.harness.ordinary_user import ordinary_user
 from tests.harness.tapes import Recorder, answered, asked, churn
 from tests.harness.terminal import terminal
 
@@ -86,3 +89,20 @@ def test_long_work_shows_on_a_terminal_how_far_it_is_and_nowhere_else(monkeypatc
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert not run(*said).stderr and run(*said).stdout
     assert not on_a_terminal(monkeypatch, *said, "--json")
+
+
+def test_a_name_that_no_file_can_have_is_said_in_a_line(tmp_path):
+    done = run("import", tmp_path / ("x" * 300 + ".json"))
+    assert done.exit_code == 2 and len(done.output.splitlines()) == 1
+    assert "name too long" in done.output
+
+
+def test_recordings_that_may_not_be_looked_into_are_not_said_to_be_missing(tmp_path):
+    """Who reads "record one" records, and pays, again."""
+    tapes = churn(tmp_path).parent
+    tapes.chmod(0)
+    command = [*ordinary_user(), sys.executable, "-m", "tape_jupyter", "calls"]
+    told = subprocess.run([*command, tapes.with_suffix(".ipynb")], capture_output=True, text=True)
+    tapes.chmod(0o700)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr == f"tape: {tapes}: cannot be read: Permission denied\n"

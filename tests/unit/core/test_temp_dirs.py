@@ -10,6 +10,7 @@ import pytest
 
 from tape_jupyter.core import temp_dirs
 from tape_jupyter.errors import TapeError
+from tests.harness.ordinary_user import ordinary_user
 
 pytestmark = pytest.mark.skipif(
     os.name != "posix", reason="processes are asked for by their numbers"
@@ -46,6 +47,17 @@ def test_a_folder_goes_whatever_was_left_in_it():
         (locked / "file").chmod(0)
         locked.chmod(0o500)
     assert not place.exists()
+
+
+def test_a_person_who_is_not_root_can_remove_what_an_overlay_left():
+    code = """import os; from tape_jupyter.core import temp_dirs
+with temp_dirs.scratch('replay') as place:
+    os.mkdir(place / 'work'); os.mkdir(place / 'work' / 'work', 0)
+print(place.exists())"""
+    env = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+    command = [*ordinary_user(), sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert (done.stdout, done.returncode) == ("False\n", 0), done.stderr
 
 
 def test_the_folder_around_it_is_left_as_it_was(temporary):

@@ -13,6 +13,7 @@ import pytest
 from tape_jupyter.headless import run as headless_run, folders
 from tape_jupyter.isolation import overlays
 from tests.harness.folders import lies, prints, tape, told
+from tests.harness.ordinary_user import ordinary_user
 from tests.harness.notebook import clean_env, notebook
 from tests.harness.provider import Provider
 from tests.harness.tapes import ASK
@@ -92,7 +93,7 @@ def test_an_interrupt_leaves_it_as_it_was_and_nothing_behind(repo, tmp_path):
     before, scratch = lies(repo), tmp_path / "scratch"
     scratch.mkdir()
     child = subprocess.Popen(
-        [sys.executable, "-m", "tape_jupyter", "replay", str(path)],
+        [*ordinary_user(), sys.executable, "-m", "tape_jupyter", "replay", str(path)],
         env=clean_env(tmp_path) | {"TMPDIR": str(scratch)},
         stderr=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

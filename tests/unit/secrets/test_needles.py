@@ -54,7 +54,7 @@ def test_fields_are_found_as_by_searching_all_of_the_text(seed):
         name, value = rng.choice(NAMES), "x7" * rng.randint(1, 9)
         quote = rng.choice(['"', '\\"', '\\\\\\"'])
         forms = (f"{quote}{name}{quote}: {quote}{value}{quote}", f"{name}={value}", f"&{name}={value}",
-                 f"<{name}>{value}</{name}>", f'"{name}":"say {name}=1"')  # fmt: skip
+                 f"<{name}>{value}</{name}>", f"#{name}={value}", f'"{name}"\r\n\r\n{value}\r\n--', f'"{name}":"say {name}=1"')  # fmt: skip
         text += rng.choice(forms) + rng.choice(["", " ", "\n", ",", "}"])
     starts = registry._find_field_starts(text, registry._find_field_places(text))
     for fields in registry._FIELDS:

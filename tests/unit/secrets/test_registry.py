@@ -141,6 +141,16 @@ STRUCTURES = [
         "grant_type=refresh_token&refresh_token=<secret:refresh_token>&client_secret=<secret:client_secret>&x=1",
     ),
     ("<SessionToken>abc</SessionToken>", "<SessionToken><secret:SessionToken></SessionToken>"),
+    (
+        '--b\r\nContent-Disposition: form-data; name="password"\r\n\r\ntr0ub4dor&3\r\n--b--\r\n',
+        '--b\r\nContent-Disposition: form-data; name="password"\r\n\r\n<secret:password>\r\n--b--\r\n',
+    ),
+    (
+        '--b\nContent-Disposition: form-data; name="id_token"; x=y\nContent-Type: text/plain\n\ne.y\n--b',
+        '--b\nContent-Disposition: form-data; name="id_token"; x=y\nContent-Type: text/plain\n\n'
+        "<secret:id_token>\n--b",
+    ),
+    ("/done#access_token=abc&state=1", "/done#access_token=<secret:access_token>&state=1"),
 ]
 
 

@@ -174,6 +174,20 @@ def test_in_a_kernel_things_are_shown_as_a_kernel_shows_them(tmp_path):
     assert max(map(len, shown[1].splitlines())) <= 80
 
 
+def test_what_another_user_left_in_the_shared_temporary_folder_is_not_loaded(
+    tmp_path, away, monkeypatch
+):
+    """`%store -r` unpickles what lies in IPython's folder."""
+    shared, ran = tmp_path / "shared", tmp_path / "work" / "ran"
+    stored = shared / "profile_default" / "db" / "autorestore"
+    stored.mkdir(parents=True)
+    (stored / "x").write_bytes(f"cbuiltins\nopen\n(V{ran}\nVw\ntR.".encode())
+    monkeypatch.setattr(process.tempfile, "tempdir", str(shared))
+    cells = ("%store -r x", "import os; print(os.path.exists('ran'))")
+    told = replay_job(job(tmp_path, *cells, in_kernel=True))
+    assert told.failed is None and told.ran[1].text == "False\n", told
+
+
 def test_cells_that_patch_what_we_use_do_not_disturb_it(tmp_path):
     done = replay_job(
         job(
