@@ -372,7 +372,12 @@ def replay(  # noqa: PLR0913 - an option each
     "  tape rerun churn.ipynb --on-divergence live --output churn.angry.ipynb"
 )
 @notebook
-@click.option("--take", metavar="NAME", help="The take; else the default one, else the newest.")
+@click.argument("word", metavar="[TAKE]", required=False)
+@click.option(
+    "--take",
+    metavar="NAME",
+    help="The same, as an option. Without: the default take, else the newest.",
+)
 @of_name
 @on_divergence
 @no_effects
@@ -388,18 +393,21 @@ def replay(  # noqa: PLR0913 - an option each
 @as_json
 @handled
 def rerun(  # noqa: PLR0913 - an option each
-    notebook: Path, take: str | None, name: str | None, output: Path | None, timeout: float | None, *,
-    on_divergence: str | None, no_effects: Words, pace: str | None, as_json: bool, kernel_name: str | None,
+    notebook: Path, word: str | None, take: str | None, name: str | None, output: Path | None,
+    timeout: float | None, *, on_divergence: str | None, no_effects: Words, pace: str | None,
+    as_json: bool, kernel_name: str | None,
 ) -> int:  # fmt: skip
     """Run a notebook on a take, and compare with what is saved.
 
-    It runs whole in a fresh kernel: the take's overrides answer, the rest is as recorded. A call
-    that asks otherwise now is refused, or what --on-divergence says, into the take. The notebook
-    and its recording are not written. Exit code 1 where a cell was refused a call or raised.
+    It runs whole in a fresh kernel: the take's replies answer where it has any, the rest is as
+    recorded. A call whose request is not on the tape is refused; with --on-divergence live or
+    stale it is answered, and kept in the take. The notebook and its recording are not written.
+    Exit code 1 where a cell was refused a call or raised an error.
     """
+    from tape_jupyter.cassette.takes import files
     from tape_jupyter.jupyter.rerun import headless as rerun_headless
 
-    root, take = rerun_headless.named_take(notebook, take, name)
+    root, take = rerun_headless.named_take(notebook, files.require_one_name(word, take), name)
     options = _build_options(
         "replay", take, kernel_name, on_divergence=on_divergence, pace=pace, no_effects=no_effects
     )

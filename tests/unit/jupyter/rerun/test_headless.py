@@ -84,8 +84,9 @@ def test_what_goes_live_is_on_the_take_and_the_outputs_go_where_they_are_wanted(
 
 
 def test_a_take_that_is_not_there_is_named(path):
-    done = run("rerun", path, "--take", "nobody")
-    assert done.exit_code == 2 and "there are: angry" in done.output
+    for words in (("--take", "nobody"), ("nobody",)):
+        done = run("rerun", path, *words)
+        assert done.exit_code == 2 and "there are: angry" in done.output
 
 
 def test_without_takes_it_says_how_to_make_one(path):
