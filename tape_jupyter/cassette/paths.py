@@ -40,8 +40,10 @@ def stem(cassette: Path) -> str:
 
 
 def folder(notebook: Path) -> Path:
-    """`churn.ipynb` -> `churn.tapes`, beside it."""
-    return notebook.with_suffix(".tapes")
+    """`churn.ipynb` -> `churn.tapes`, beside it; beside the notebook itself where this is a link to
+    one: a kernel is told of that.
+    """
+    return (notebook.resolve() if notebook.is_symlink() else notebook).with_suffix(".tapes")
 
 
 def cassette_path(notebook: Path | None, name: str = MAIN, start: Path | None = None) -> Path:

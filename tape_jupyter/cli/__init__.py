@@ -178,7 +178,9 @@ def record(
     """
     from tape_jupyter.cassette import paths
     from tape_jupyter.headless import run as headless_run
+    from tape_jupyter.reports import listing
 
+    listing.require_main_cassette(notebook)
     notes: list[str] = []
     with Progress(quiet=as_json) as progress:
         options = _build_options(
@@ -315,6 +317,7 @@ def replay(  # noqa: PLR0913 - an option each
     notebook = Path(place)
     headless_run.read_notebook(notebook)
     cassettes = listing.list_cassettes(notebook)
+    listing.require_main_cassette(notebook)
     if strict and (edited := [entry.id for path in cassettes for entry in opened(path).edited()]):
         click.echo(
             f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.cassette import paths
+from tape_jupyter.cassette import adoption, paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.core.notebook_text import describe_notebooks
 from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.errors import TapeUsageError
@@ -35,15 +37,43 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
             return chosen
         if path.suffix == ".ipynb" and not (cassette_paths or path.exists()):
             raise TapeUsageError(f"{path}: there is no such notebook")
-        notebook = path.name if path.suffix == ".ipynb" else "NB"
         if cassette_paths:
             have = f"there are: {', '.join(map(paths.stem, cassette_paths))}"
         else:
-            have = f"record one with: tape record {notebook}"
+            _require_no_neighbour(path)
+            have = _describe_way_to_cassette(path)
         raise TapeUsageError(f"{folder}: no cassette {name or 'here'}; {have}")
     if not path.exists():
         raise TapeUsageError(f"{path}: there is no such cassette or notebook")
     return [path]
+
+
+def _describe_way_to_cassette(path: Path) -> str:
+    """Where a notebook or a folder has no cassette: what to type now."""
+    if path.suffix == ".ipynb":
+        return f"record one with: tape record {shlex.quote(str(path))}"
+    if notebooks := describe_notebooks(path):
+        return f"name {notebooks}"
+    return "record one with: tape record NB"
+
+
+def require_main_cassette(notebook: Path) -> None:
+    """Before a notebook runs: raises what its first taped cell would. CassetteError where the main
+    cassette cannot be read, TapeUsageError where another notebook's is of these cells.
+    """
+    main = paths.cassette_path(notebook)
+    if main.exists():
+        Cassette.open(main, check="marks")
+    else:
+        _require_no_neighbour(notebook)
+
+
+def _require_no_neighbour(notebook: Path) -> None:
+    """Raises TapeUsageError where the notebook was renamed or copied without its cassettes."""
+    if notebook.suffix != ".ipynb":
+        return
+    if neighbour := adoption.adoptable(notebook, adoption.source_hashes(notebook)):
+        raise TapeUsageError(adoption.offer(notebook, neighbour))
 
 
 def run_records(cassette: Cassette) -> list[dict[str, Any]]:

@@ -182,6 +182,12 @@ def test_cassettes_lie_beside_the_notebook(tmp_path, monkeypatch):
     )
 
 
+def test_a_link_to_a_notebook_has_the_cassettes_of_the_notebook_that_it_leads_to(tmp_path):
+    churn = notebook(tmp_path / "deep" / "churn.ipynb")
+    (tmp_path / "link.ipynb").symlink_to(churn)
+    assert paths.folder(tmp_path / "link.ipynb") == tmp_path.resolve() / "deep" / "churn.tapes"
+
+
 def test_the_cassettes_that_are_there_are_listed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in (
