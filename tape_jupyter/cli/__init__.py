@@ -180,7 +180,7 @@ def record(
     from tape_jupyter.headless import run as headless_run
     from tape_jupyter.reports import listing
 
-    listing.require_main_cassette(notebook)
+    listing.require_recordable(notebook)
     notes: list[str] = []
     with Progress(quiet=as_json) as progress:
         options = _build_options(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +16,7 @@ from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.core.notebook_text import describe_notebooks
 from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.encoding.http.content_encoding import decode_body
-from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.reports.cell_summary import COLUMNS, plain_table, summary_rows
 from tape_jupyter.session.summary_rows import row_of_entry
 
@@ -66,6 +67,20 @@ def require_main_cassette(notebook: Path) -> None:
         Cassette.open(main, check="marks")
     else:
         _require_no_neighbour(notebook)
+
+
+def require_recordable(notebook: Path) -> None:
+    """The same before one is recorded, and that its outputs and its calls can be written."""
+    require_main_cassette(notebook)
+    folder = notebook.resolve().parent
+    if notebook.is_file() and not os.access(folder, os.W_OK):
+        raise TapeUsageError(
+            f"{notebook}: its outputs cannot be written, {folder} is read-only: copy the notebook to another "
+            "folder. Nothing was run"
+        )
+    main = paths.cassette_path(notebook)
+    if reason := Cassette.open(main, check="marks").writable():
+        raise CassetteError(f"cannot be recorded to: {reason}. Nothing was run", path=str(main))
 
 
 def _require_no_neighbour(notebook: Path) -> None:

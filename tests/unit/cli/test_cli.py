@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -132,6 +133,14 @@ def test_a_cassette_that_no_cell_could_use_is_said_before_a_kernel_is_started(tm
         assert (done.exit_code, len(done.output.splitlines())) == (2, 1), done.output
         assert "made by a newer version (tape: 99); upgrade tape-jupyter" in done.output
     assert path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_a_call_is_paid_for(tmp_path, monkeypatch):
+    path = notebook(tmp_path / "nb.ipynb", "1")
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != tmp_path)
+    done = run("record", path)
+    assert (done.exit_code, len(done.output.splitlines())) == (2, 1), done.output
+    assert "is read-only: copy the notebook to another folder. Nothing was run" in done.output
 
 
 def test_a_notebook_that_was_renamed_alone_is_told_how_to_get_its_cassettes(tmp_path):
