@@ -118,23 +118,30 @@ def _raise_usage(why: str) -> None:
 )
 @click.version_option(__version__, "-V", "--version", message="tape-jupyter %(version)s")
 def tape() -> None:
-    """Record the LLM and tool calls of a notebook once, replay them forever."""
+    """Record the LLM and tool calls of a notebook once, replay them forever.
+
+    The recording of churn.ipynb is a cassette: churn.tapes/main.tape.yaml, beside it. A take is the
+    same cassette with other replies in some places; the cassette itself stays as it is. A bundle is a
+    notebook with its recordings and packages as one file, for somebody else.
+    """
 
 
 cell_timeout = click.option(
     "--timeout", type=float, metavar="SECONDS", help="Seconds per cell; no limit by default."
 )
 X = "llm|tools|tool:NAME|host:NAME|call:ID|cell:ID"
-of_take = click.option("--take", metavar="NAME", help="Play (or write) this take of the cassettes.")
+of_take = click.option("--take", metavar="NAME", help="Play this take; or write to it.")
 kernel = click.option(
     "--kernel", "kernel_name", metavar="NAME", help="Run it in this kernel, not the notebook's own."
 )
 freeze = click.option(
-    "--freeze", multiple=True, metavar="X", help="X never runs; its recorded result is used."
-)
+    "--freeze", multiple=True, metavar="X",
+    help="X never runs, its recorded result is used: tool:NAME, tools, host:NAME, call:ID, cell:ID, llm.",
+)  # fmt: skip
 on_divergence = click.option(
     "--on-divergence", type=click.Choice(["stop", "live", "stale"]),
-    help="A call that is not on the tape: refused, sent, or answered as recorded; into a take.",
+    help="A call that is not on the tape: stop refuses it, live sends it, stale answers it as the recorded call "
+    "that it replaces. Kept in a take.",
 )  # fmt: skip
 no_effects = click.option(
     "--no-effects", multiple=True, metavar="X",

@@ -164,7 +164,13 @@ def call_records(cassette: Cassette) -> list[dict[str, Any]]:
 def calls_text(cassette: Cassette) -> str:
     if not cassette.calls:
         return "no calls yet"
-    return plain_table(row_of_entry(entry) for entry in cassette.calls)
+    used = {run.id for run in current_runs(map(run_of, cassette.runs))}
+    old = sum(entry.run not in used for entry in cassette.calls)
+    table = plain_table(row_of_entry(entry) for entry in cassette.calls)
+    if not old:
+        return table
+    replaced = f"{'1 is' if old == 1 else f'{old} are'} of a recording that a newer one replaced"
+    return f"{table}\n{replaced} (tape show lists them, tape prune drops them)"
 
 
 def find_call_record(cassettes: list[Cassette], call: str) -> Entry:

@@ -63,6 +63,7 @@ def test_calls_tell_model_tokens_and_cost(tape):
     assert (tool["kind"], tool["name"], tool["edited"]) == ("tool", "lookup", False)
     assert json.loads(json.dumps([model, tool]))
     assert "claude-sonnet-4-5" in listing.calls_text(tape) and "lookup" in listing.calls_text(tape)
+    assert "1 is of a recording that a newer one replaced" in listing.calls_text(tape)
 
 
 def test_a_call_is_found_by_id_and_the_newest_run_counts(tape):
