@@ -170,7 +170,7 @@ def calls_text(cassette: Cassette) -> str:
     if not old:
         return table
     replaced = f"{'1 is' if old == 1 else f'{old} are'} of a recording that a newer one replaced"
-    return f"{table}\n{replaced} (tape show lists them, tape prune drops them)"
+    return f"{table}\n{replaced} (tape show lists them; tape prune drops what no take needs)"
 
 
 def find_call_record(cassettes: list[Cassette], call: str) -> Entry:

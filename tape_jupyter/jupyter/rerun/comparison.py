@@ -418,9 +418,16 @@ def _compare_calls(old: Entry | None, new: Entry) -> SpanChange:
         said = ", ".join(filter(None, (how, _summarise_reply(new))))
         return SpanChange(None, new.name, new.title, "added", said)
     mark: Mark = "changed" if old is not new else "same"
-    before, after = _summarise_reply(old), _summarise_reply(new)
-    said = after if mark == "same" else f"{before} -> {after}" if before != after else ""
+    said = _summarise_reply(new) if mark == "same" else answers_changed(old, new)
     return SpanChange(old.name, new.name, new.title, mark, ", ".join(filter(None, (how, said))))
+
+
+def answers_changed(old: Entry | None, new: Entry | None) -> str:
+    """What was answered and is answered now, where that differs; of one call alone what it is
+    answered.
+    """
+    answers = [_summarise_reply(each) for each in (old, new) if each is not None]
+    return " -> ".join(answers) if len(set(answers)) == len(answers) else ""
 
 
 def _summarise_reply(entry: Entry) -> str:

@@ -79,7 +79,8 @@ def test_what_goes_live_is_on_the_take_and_the_outputs_go_where_they_are_wanted(
         "the take asks nobody"
     )
     assert [cell["same"] for cell in told["comparison"]["cells"]] == [True, False, False, True]
-    assert {span["mark"] for span in told["comparison"]["spans"]} == {"changed", "added"}
+    spans = {span["mark"]: span["note"] for span in told["comparison"]["spans"]}
+    assert set(spans) == {"changed", "added"} and " -> " in spans["changed"] and spans["added"]
     assert run("rerun", path, "--output", new).exit_code == 2, "nothing is overwritten"
 
 
