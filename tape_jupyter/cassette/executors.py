@@ -68,8 +68,9 @@ def _iterate_notebooks(arguments: Sequence[str], folder: Path) -> Iterator[Path]
         if not is_whole and before.startswith("-"):
             continue  # what an option is set to
         path = folder / (argument if is_whole else f"{argument}.ipynb")
-        found = [path] if path.is_file() else sorted(map(Path, glob.glob(str(path))))  # noqa: PTH207 - a whole path
-        yield from (each.resolve() for each in found)
+        # unsorted, as nbconvert takes them
+        found = [str(path)] if path.is_file() else glob.glob(str(path))  # noqa: PTH207
+        yield from (Path(each).resolve() for each in found)
 
 
 def _extract_program(argument: str) -> str:
