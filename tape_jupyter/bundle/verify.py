@@ -112,7 +112,7 @@ def verify_bundle(
     with locations.fetched(place) as path:
         if not path.is_dir() and not (path.is_file() and locations.is_bundle(path)):
             raise BundleError(
-                "it is not a bundle: a bundle begins with its manifest (tape export makes one)",
+                "it is not a bundle: the .tape.zip that tape export makes of a recorded notebook",
                 place=shown_place,
             )
         try:

@@ -5,6 +5,7 @@ another name. Nothing is moved or copied but by `adopt_cassettes`, which a perso
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -87,11 +88,15 @@ def _is_recorded_from(cells: Collection[str], neighbour: Path, hashes: Hashes) -
 
 def offer(notebook: Path, neighbour: Path) -> str:
     """What to tell a person whose notebook was renamed or copied."""
-    verb = "copied" if neighbour.with_suffix(".ipynb").exists() else "renamed"
+    is_copy = neighbour.with_suffix(".ipynb").exists()
+    verb = "copied" if is_copy else "renamed"
+    folder = paths.folder(notebook)
+    names = shlex.join([neighbour.name, folder.name])
     return (
         f"{notebook.name} has no cassettes of its own, but {neighbour.name} was recorded from these cells "
-        f"(was the notebook {verb}?). To go on with them: %tape set adopt={neighbour.name}. "
-        f"To start anew: make an empty folder {paths.folder(notebook).name}."
+        f"(was the notebook {verb}?). To go on with them: %tape set adopt={neighbour.name} "
+        f"(in a terminal, in its folder: {'cp -r' if is_copy else 'mv'} {names}). "
+        f"To start anew: make an empty folder {folder.name}."
     )
 
 

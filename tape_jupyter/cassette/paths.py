@@ -12,10 +12,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette import executors
 from tape_jupyter.core.parent_process import ParentCommand, parent_command
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 
@@ -40,8 +40,10 @@ def stem(cassette: Path) -> str:
 
 
 def folder(notebook: Path) -> Path:
-    """`churn.ipynb` -> `churn.tapes`, beside it."""
-    return notebook.with_suffix(".tapes")
+    """`churn.ipynb` -> `churn.tapes`, beside it; beside the notebook itself where this is a link to
+    one: a kernel is told of that.
+    """
+    return (notebook.resolve() if notebook.is_symlink() else notebook).with_suffix(".tapes")
 
 
 def cassette_path(notebook: Path | None, name: str = MAIN, start: Path | None = None) -> Path:
@@ -164,60 +166,32 @@ class Ladder:
         return owners[0]
 
     def _find_executed(self, source: str) -> Path | None:
-        """The notebook that nbconvert, `jupyter execute` or papermill was started with, where it is
-        the parent process. Of papermill's two notebooks the first is run, the other written.
+        """The notebook that nbconvert, `jupyter execute` or papermill executes, where it is the parent
+        process. Of several that hold the cell the one whose turn it is.
         """
         command = self.command()
-        if command is None or not _is_executor(command.argv):
+        if command is None:
             return None
-        folder = _find_start_folder(command, self.start)
-        found: dict[Path, None] = {}
-        for option, argument in pairwise(command.argv):
-            is_notebook = argument.endswith(".ipynb") and not argument.startswith("-")
-            if not is_notebook or option in _OUTPUT_OPTIONS:
-                continue
-            if _has_cell(_read_notebook(folder / argument), source):
-                found[(folder / argument).resolve()] = None
-        notebooks = list(found)
-        first = _PAPERMILL in map(_extract_program, command.argv[:_PROGRAM_WORDS])
-        if len(notebooks) == 1 or (notebooks and first):
-            return notebooks[0]
+        for notebooks in executors.list_executed(command, self.start, self.env):
+            holders = [path for path in notebooks if _has_cell(_read_notebook(path), source)]
+            if holders:
+                return self._choose_executed(command, holders)
         return None
 
-
-_PAPERMILL = "papermill"
-_EXECUTORS = frozenset({_PAPERMILL, "jupyter-nbconvert", "jupyter-execute", "jupyter-run"})
-_EXECUTOR_MODULES = frozenset({_PAPERMILL, "nbconvert", "nbclient", "jupyter"})
-_OUTPUT_OPTIONS = frozenset({"--output", "-o"})
-_PROGRAM_WORDS = 3
-"""Words of a command line that may name the program: `python -m nbconvert`, `python jupyter-run`."""
-
-
-def _find_start_folder(command: ParentCommand, start: Path) -> Path:
-    """Where its paths begin: papermill works in the folder of `--cwd` while it runs a notebook."""
-    folder = command.folder or start
-    words = [word for argument in command.argv for word in argument.split("=", 1)]
-    inside = Path(os.path.normpath(dict(pairwise(words)).get("--cwd", ".")))
-    parts = inside.parts
-    if inside.is_absolute() or not parts or folder.parts[-len(parts) :] != parts:
-        return folder
-    return folder.parents[len(parts) - 1]
-
-
-def _extract_program(argument: str) -> str:
-    if argument.endswith((".exe", ".py")):
-        return Path(argument).stem
-    return Path(argument).name
-
-
-def _is_executor(arguments: Sequence[str]) -> bool:
-    """Whether a command line is that of a program that executes the notebooks it is given."""
-    first = arguments[:_PROGRAM_WORDS]
-    if any(_extract_program(argument) in _EXECUTORS for argument in first):
-        return True
-    return "-m" in first and any(
-        argument in _EXECUTOR_MODULES for argument in arguments[: _PROGRAM_WORDS + 1]
-    )
+    def _choose_executed(self, command: ParentCommand, holders: Sequence[Path]) -> Path | None:
+        here = [path for path in holders if path.parent == self.start.resolve()]
+        if executors.runs_first_only(command) or len(holders) == 1:
+            return holders[0]
+        if len(here) == 1:
+            return here[0]  # each is executed in its own folder
+        turn = executors.take_turn(command, here or holders)
+        if turn is not None:
+            names = ", ".join(path.name for path in here or holders)
+            self.note = (
+                f"several of the executed notebooks hold this cell ({names}): in their order, this is "
+                f"{turn.name}. If it is another: {HOW_TO_NAME}"
+            )
+        return turn
 
 
 def _has_cell(notebook: Mapping[str, Any] | None, source: str) -> bool:

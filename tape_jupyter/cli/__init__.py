@@ -118,23 +118,30 @@ def _raise_usage(why: str) -> None:
 )
 @click.version_option(__version__, "-V", "--version", message="tape-jupyter %(version)s")
 def tape() -> None:
-    """Record the LLM and tool calls of a notebook once, replay them forever."""
+    """Record the LLM and tool calls of a notebook once, replay them forever.
+
+    The recording of churn.ipynb is a cassette: churn.tapes/main.tape.yaml, beside it. A take is the
+    same cassette with other replies in some places; the cassette itself stays as it is. A bundle is a
+    notebook with its recordings and packages as one file, for somebody else.
+    """
 
 
 cell_timeout = click.option(
     "--timeout", type=float, metavar="SECONDS", help="Seconds per cell; no limit by default."
 )
 X = "llm|tools|tool:NAME|host:NAME|call:ID|cell:ID"
-of_take = click.option("--take", metavar="NAME", help="Play (or write) this take of the cassettes.")
+of_take = click.option("--take", metavar="NAME", help="Play this take; or write to it.")
 kernel = click.option(
     "--kernel", "kernel_name", metavar="NAME", help="Run it in this kernel, not the notebook's own."
 )
 freeze = click.option(
-    "--freeze", multiple=True, metavar="X", help="X never runs; its recorded result is used."
-)
+    "--freeze", multiple=True, metavar="X",
+    help="X never runs, its recorded result is used: tool:NAME, tools, host:NAME, call:ID, cell:ID, llm.",
+)  # fmt: skip
 on_divergence = click.option(
     "--on-divergence", type=click.Choice(["stop", "live", "stale"]),
-    help="A call that is not on the tape: refused, sent, or answered as recorded; into a take.",
+    help="A call that is not on the tape: stop refuses it, live sends it, stale answers it as the recorded call "
+    "that it replaces. Kept in a take.",
 )  # fmt: skip
 no_effects = click.option(
     "--no-effects", multiple=True, metavar="X",
@@ -178,7 +185,9 @@ def record(
     """
     from tape_jupyter.cassette import paths
     from tape_jupyter.headless import run as headless_run
+    from tape_jupyter.reports import listing
 
+    listing.require_recordable(notebook)
     notes: list[str] = []
     with Progress(quiet=as_json) as progress:
         options = _build_options(
@@ -315,6 +324,7 @@ def replay(  # noqa: PLR0913 - an option each
     notebook = Path(place)
     headless_run.read_notebook(notebook)
     cassettes = listing.list_cassettes(notebook)
+    listing.require_main_cassette(notebook)
     if strict and (edited := [entry.id for path in cassettes for entry in opened(path).edited()]):
         click.echo(
             f"tape: --strict: edited by hand: {', '.join(edited)}. Nothing was run", err=True
@@ -372,7 +382,12 @@ def replay(  # noqa: PLR0913 - an option each
     "  tape rerun churn.ipynb --on-divergence live --output churn.angry.ipynb"
 )
 @notebook
-@click.option("--take", metavar="NAME", help="The take; else the default one, else the newest.")
+@click.argument("word", metavar="[TAKE]", required=False)
+@click.option(
+    "--take",
+    metavar="NAME",
+    help="The same, as an option. Without: the default take, else the newest.",
+)
 @of_name
 @on_divergence
 @no_effects
@@ -388,18 +403,21 @@ def replay(  # noqa: PLR0913 - an option each
 @as_json
 @handled
 def rerun(  # noqa: PLR0913 - an option each
-    notebook: Path, take: str | None, name: str | None, output: Path | None, timeout: float | None, *,
-    on_divergence: str | None, no_effects: Words, pace: str | None, as_json: bool, kernel_name: str | None,
+    notebook: Path, word: str | None, take: str | None, name: str | None, output: Path | None,
+    timeout: float | None, *, on_divergence: str | None, no_effects: Words, pace: str | None,
+    as_json: bool, kernel_name: str | None,
 ) -> int:  # fmt: skip
     """Run a notebook on a take, and compare with what is saved.
 
-    It runs whole in a fresh kernel: the take's overrides answer, the rest is as recorded. A call
-    that asks otherwise now is refused, or what --on-divergence says, into the take. The notebook
-    and its recording are not written. Exit code 1 where a cell was refused a call or raised.
+    It runs whole in a fresh kernel: the take's replies answer where it has any, the rest is as
+    recorded. A call whose request is not on the tape is refused; with --on-divergence live or
+    stale it is answered, and kept in the take. The notebook and its recording are not written.
+    Exit code 1 where a cell was refused a call or raised an error.
     """
+    from tape_jupyter.cassette.takes import files
     from tape_jupyter.jupyter.rerun import headless as rerun_headless
 
-    root, take = rerun_headless.named_take(notebook, take, name)
+    root, take = rerun_headless.named_take(notebook, files.require_one_name(word, take), name)
     options = _build_options(
         "replay", take, kernel_name, on_divergence=on_divergence, pace=pace, no_effects=no_effects
     )

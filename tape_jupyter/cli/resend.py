@@ -49,7 +49,7 @@ from tape_jupyter.errors import TapeUsageError
 @click.option(
     "--rerun",
     is_flag=True,
-    help="Promote it, and run the notebook on it; calls that ask otherwise go live.",
+    help="Promote it, and run the notebook on it; calls whose request is not recorded go live.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Say what would be sent and what it costs. Nothing is sent."

@@ -1,21 +1,18 @@
-"""Whether a notebook is one, by nbformat's schema of its version.
+"""Whether a notebook is one: whether nbclient can run it.
 
-The schema is nbformat's own, read as a file: to import nbformat takes two seconds where
-jsonschema's formats are installed (JupyterLab brings them), many times what a whole bundle takes to
-check, or a run of a few replies to be explained.
+nbformat's schema asks for more (what a cell's id is written with, that no tag stands twice), and
+real notebooks break it; who runs one does not notice. Nor is nbformat imported for it: that takes two
+seconds where jsonschema's formats are installed (JupyterLab brings them), many times what a whole
+bundle takes to check, or a run of a few replies to be explained.
 """
 
 from __future__ import annotations
 
 import copy
-import functools
-import importlib
-import importlib.util
 import json
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tape_jupyter.core.parse_limits import require_few_values
@@ -43,8 +40,10 @@ def wrong(data: bytes) -> str:
         for name in ("nbformat", "nbformat_minor"):
             if name in notebook and not _may_be_version(notebook[name]):
                 return f"its {name} is no version: a number from 0 to {_NEWEST}"
-        validate = _build_validator(notebook.get("nbformat"), notebook.get("nbformat_minor"))
-        validate(notebook) if validate else by_nbformat(data.decode("utf-8"))
+        if notebook.get("nbformat") == 4:
+            require_runnable(notebook)
+        else:
+            by_nbformat(data.decode("utf-8"))
         require_whole_characters(notebook.get("cells", ()))
     except (
         Exception
@@ -55,7 +54,7 @@ def wrong(data: bytes) -> str:
 
 def complete_notebook(notebook: dict[str, Any]) -> None:
     """Put in what other programs leave out and nbclient does without: a count, a list of outputs,
-    the name of a stream. What is there is not touched.
+    the name of a stream, the text of a cell that is not run. What is there is not touched.
     """
     if notebook.get("nbformat") != 4:
         return
@@ -66,6 +65,7 @@ def complete_notebook(notebook: dict[str, Any]) -> None:
         _fill(kernel, display_name=kernel["name"])
     for cell in _list_objects(notebook.get("cells")):
         if cell.get("cell_type") != "code":
+            _fill(cell, source="")
             continue
         _fill(cell, execution_count=None, outputs=[])
         for output in _list_objects(cell["outputs"]):
@@ -73,9 +73,10 @@ def complete_notebook(notebook: dict[str, Any]) -> None:
 
 
 _LEFT_OUT: Mapping[str, Mapping[str, Any]] = {
-    "stream": {"name": "stdout"},
-    "display_data": {"metadata": {}},
-    "execute_result": {"metadata": {}, "execution_count": None},
+    "stream": {"name": "stdout", "text": ""},
+    "display_data": {"data": {}, "metadata": {}},
+    "execute_result": {"data": {}, "metadata": {}, "execution_count": None},
+    "error": {"ename": "", "evalue": "", "traceback": []},
 }
 """By the kind of an output: the keys that are left out, and what stands for them."""
 
@@ -115,38 +116,82 @@ def _is_flat_enough(notebook: Any) -> bool:
     return not level
 
 
-@functools.cache
-def _build_validator(major: Any, minor: Any) -> Callable[[Any], Any] | None:
-    """The check of a version whose schema is there; None for another."""
-    spec = importlib.util.find_spec("nbformat")
-    if spec is None or spec.origin is None or type(major) is not int or type(minor) is not int:
-        return None
-    path = Path(spec.origin).with_name(f"v{major}") / f"nbformat.v{major}.{minor}.schema.json"
-    if not path.is_file():
-        return None
-    schema = _allow_further_keys(json.loads(path.read_text(encoding="utf-8")))
-    check: Callable[[Any], Any] = importlib.import_module("fastjsonschema").compile(schema)
-    return check
-
-
-def _allow_further_keys(schema: Any) -> Any:
-    """The schema without its bans of further keys: nbclient runs a notebook that has some (cell ids
-    in version 4.0), so it is recorded and exported as well.
+def require_runnable(notebook: Mapping[str, Any]) -> None:
+    """Raises ValueError, which names the cell, where a notebook of version 4 (complete_notebook) lacks
+    something that nbclient or we read, or has another kind of it. Everything else in it may be as
+    it likes.
     """
-    if isinstance(schema, list):
-        return [_allow_further_keys(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: _allow_further_keys(each)
-        for key, each in schema.items()
-        if (key, each) != ("additionalProperties", False)
-    }
+    metadata = _require_object(notebook.get("metadata"), "its metadata")
+    if "kernelspec" in metadata:
+        kernel = _require_object(metadata["kernelspec"], "its kernelspec")
+        _require(isinstance(kernel.get("name") or "", str), "the name of its kernel is no text")
+    cells = notebook.get("cells")
+    _require(isinstance(cells, list), "its cells are no list")
+    for number, cell in enumerate(cells or (), 1):
+        _require_cell(_require_object(cell, f"cell {number}"), f"cell {number}")
+
+
+def _require_cell(cell: Mapping[str, Any], place: str) -> None:
+    _require(isinstance(cell.get("cell_type"), str), f"{place} has no cell_type")
+    _require(not isinstance(cell.get("id"), dict | list), f"the id of {place} is no text")
+    metadata = _require_object(cell.get("metadata"), f"the metadata of {place}")
+    _require(_is_list_of_texts(metadata.get("tags", [])), f"the tags of {place} are no texts")
+    attached = _require_object(cell.get("attachments", {}), f"the attachments of {place}")
+    for name, forms in attached.items():
+        _require_object(forms, f"the attachment {name} of {place}")
+    _require(_is_text(cell.get("source")), f"the source of {place} is no text")
+    if cell["cell_type"] != "code":
+        return
+    outputs = cell.get("outputs")
+    _require(isinstance(outputs, list), f"the outputs of {place} are no list")
+    for number, output in enumerate(outputs or (), 1):
+        where = f"output {number} of {place}"
+        _require_output(_require_object(output, where), where)
+
+
+def _require_output(output: Mapping[str, Any], place: str) -> None:
+    kind = output.get("output_type")
+    _require(isinstance(kind, str), f"{place} has no output_type")
+    if kind == "stream":
+        _require(isinstance(output["name"], str), f"the name of {place} is no text")
+        _require(_is_text(output["text"]), f"the text of {place} is no text")
+    elif kind == "error":
+        named = isinstance(output["ename"], str) and isinstance(output["evalue"], str)
+        _require(named, f"the error's name or message in {place} is no text")
+        _require(_is_list_of_texts(output["traceback"]), f"the traceback of {place} are no texts")
+    elif kind in _LEFT_OUT:
+        _require_object(output["metadata"], f"the metadata of {place}")
+        for form, content in _require_object(output["data"], f"the data of {place}").items():
+            fits = _is_text(content) or _JSON_FORM.fullmatch(form)
+            _require(fits, f"{form} of {place} is no text")
+
+
+_JSON_FORM = re.compile(r"application/(.*\+)?json")
+
+
+def _require(fits: object, flaw: str) -> None:
+    if not fits:
+        raise ValueError(flaw)
+
+
+def _require_object(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is no object")  # noqa: TRY004 - of the file, as the others
+    return value
+
+
+def _is_text(value: Any) -> bool:
+    """Of one piece, or of lines."""
+    return isinstance(value, str) or _is_list_of_texts(value)
+
+
+def _is_list_of_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def by_nbformat(text: str, version: int | None = None) -> Any:
-    """The notebook, read and checked by nbformat itself: any version, older or newer than the
-    schemas here. `version` is that which it is made; None: it stays what it is.
+    """The notebook, read by nbformat itself: any version. `version` is that which it is made; None:
+    it stays what it is.
 
     What nbformat mends (cells without an id, two cells with one id) is mended without its warnings.
     Raises what nbformat raises, which has a dozen errors.
@@ -157,6 +202,8 @@ def by_nbformat(text: str, version: int | None = None) -> Any:
         warnings.simplefilter("ignore")
         notebook = nbformat.reads(text, as_version=version or nbformat.NO_CONVERT)  # type: ignore[no-untyped-call]
         complete_notebook(notebook)
-        # A key that its version does not know hinders nobody: nbclient runs such a notebook.
-        nbformat.validate(notebook, relax_add_props=True)
+        if notebook.get("nbformat") == 4:
+            require_runnable(notebook)
+        else:  # a key that its version does not know hinders nobody
+            nbformat.validate(notebook, relax_add_props=True)
     return notebook

@@ -6,12 +6,23 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.core import notebook_schema
+from tape_jupyter.core.plain_text import join_some
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
+
+
+_NAMED = 5
+
+
+def describe_notebooks(folder: Path) -> str:
+    """`one of its notebooks: a.ipynb, b.ipynb`; "" where a path is no folder with notebooks."""
+    names = sorted(each.name for each in folder.glob("*.ipynb")) if folder.is_dir() else []
+    return f"one of its notebooks: {join_some(names, _NAMED)}" if names else ""
 
 
 def parse_notebook(text: str) -> NotebookNode:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Unpack
 
 from tape_jupyter.cassette.cell_sources import title_of
+from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.core.notebook_text import CodeCell
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import TapeUsageError
@@ -29,6 +30,7 @@ from tape_jupyter.experiments.check import Check
 from tape_jupyter.experiments.recorded_job import job_of, saved_cells
 from tape_jupyter.experiments.trials.runner import SECONDS, TrialRunner
 from tape_jupyter.reports import listing
+from tape_jupyter.spans.titles import summarise_call
 
 
 def why(
@@ -147,12 +149,17 @@ def _build_tree(bad: Side, difference_set: Differences, culprits: set[int]) -> I
             culprit = bool(name) and part_numbers[name] in culprits
             yield CauseNode(
                 entry.id,
-                f"{entry.id} {entry.title}",
+                _name_call(entry),
                 entry.name,
                 1,
                 differs=bool(name),
                 culprit=culprit,
             )
+
+
+def _name_call(entry: Entry) -> str:
+    """`bccc10be model claude-sonnet-4-5 · "refund"`"""
+    return " · ".join(filter(None, (f"{entry.id} {entry.title}", summarise_call(entry))))
 
 
 def _describe_unswapped(difference_set: Differences) -> Iterator[str]:

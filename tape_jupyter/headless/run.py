@@ -22,7 +22,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.atomic_write import replacing
-from tape_jupyter.core.notebook_text import CodeCell, code_cells, parse_notebook
+from tape_jupyter.core.notebook_text import (
+    CodeCell,
+    code_cells,
+    describe_notebooks,
+    parse_notebook,
+)
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.session.cell_words import asks_only
@@ -122,7 +127,7 @@ def read_code_cells(path: Path) -> list[CodeCell]:
 
 def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
     if path.suffix != ".ipynb":
-        raise TapeUsageError(f"{path}: not a notebook (.ipynb)")
+        raise TapeUsageError(f"{path}: {_describe_other_file(path)}")
     try:
         return parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -131,6 +136,15 @@ def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
         raise TapeUsageError(f"{path}: {error.strerror or error}") from error
     except ValueError as error:
         raise TapeUsageError(f"{path}: {error}") from error
+
+
+def _describe_other_file(path: Path) -> str:
+    """Why a path without the suffix is no notebook, and which may be meant."""
+    if notebooks := describe_notebooks(path):
+        return f"a folder, not a notebook; name {notebooks}"
+    if not path.exists() and path.with_name(f"{path.name}.ipynb").is_file():
+        return f"there is no such file; the notebook's name ends with .ipynb: {path.name}.ipynb"
+    return "not a notebook (.ipynb)"
 
 
 def replay_notebook(

@@ -71,7 +71,9 @@ TERMINAL = (
 )  # fmt: skip
 """Commands of `tape` that `%tape` does not have."""
 NAME: Lines = (("NAME", "a cassette of this notebook; without it the last one used, else main"),)
-TAKE: Lines = (("TAKE", "a take; without it the default one, else the newest"),)
+TAKE: Lines = (
+    ("TAKE", "a take, also as --take TAKE; without it the default one, else the newest"),
+)
 DETAILS: Mapping[str, Lines] = {
     **dict.fromkeys(("calls", "show", "gaps", "view", "frame"), NAME),
     "prune": (
@@ -103,7 +105,7 @@ DETAILS: Mapping[str, Lines] = {
         ("--pace WHEN", "instant, order or recorded: when replies are handed on"),
         ("--cells 3,5", "these cells only"),
         ("--fresh", "all cells, in a fresh process"),
-        ("--adopt", "take the variables of a --fresh run over"),
+        ("--adopt", "with the cells that the proof of the last one named, too"),
         ("--cancel", "give up a re-run that stands at a changed request"),
     ),
     "takes": (

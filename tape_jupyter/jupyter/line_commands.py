@@ -66,9 +66,7 @@ class LineCommands:
     def override_call(self, line: str, body: str = "") -> None:
         """The reply of a call is another one from now on: `line` says of which, `body` what."""
         parsed = override.parse_override(line)
-        root = override.holding(
-            paths.cassettes_beside(files.cassette_of(self._find_cassette_path(""))), parsed
-        )
+        root = override.holding(paths.cassettes_beside(self._find_recorded_cassette()), parsed)
         print_answer(override.write_override(root, parsed, body.rstrip("\n")).text())
 
     def _print_help(self, _: str) -> None:
@@ -98,7 +96,7 @@ class LineCommands:
         return self._open_cassette(name).frame()
 
     def _act_on_takes(self, line: str) -> None:
-        used, arguments = files.cassette_of(self._find_cassette_path("")), split_words(line)
+        used, arguments = self._find_recorded_cassette(), split_words(line)
         cassettes = paths.cassettes_beside(used)
         root = commands_takes.choose_cassette(cassettes, arguments)
         if arguments:
@@ -129,16 +127,10 @@ class LineCommands:
         print_answer(pruned.text(root, dry=asked.dry_run))
 
     def _print_plan(self, line: str) -> None:
-        print_answer(
-            rerun_command.print_plan(
-                self.cells, files.cassette_of(self._find_cassette_path("")), line
-            )
-        )
+        print_answer(rerun_command.print_plan(self.cells, self._find_recorded_cassette(), line))
 
     def _control_rerun(self, line: str) -> None:
-        rerun_command.run_rerun(
-            self.cells, files.cassette_of(self._find_cassette_path("")), line, print_answer
-        )
+        rerun_command.run_rerun(self.cells, self._find_recorded_cassette(), line, print_answer)
 
     def _export_bundle(self, line: str) -> None:
         """In a headless run there is nothing to export yet, and a replay writes no bundle."""
@@ -221,6 +213,15 @@ class LineCommands:
         else:
             why = f"there is no such cassette; there are: {known_names(self.cells)}"
         return CassetteError(why, path=str(path))
+
+    def _find_recorded_cassette(self) -> Path:
+        """The cassette that was used last, or the main one, for what looks through those beside it,
+        too. Raises CassetteError where there is none at all.
+        """
+        root = files.cassette_of(self._find_cassette_path(""))
+        if not any(each.exists() for each in paths.cassettes_beside(root)):
+            raise self._lacks(root)
+        return root
 
     def _find_cassette_path(self, name: str) -> Path:
         """The named cassette; without a name the last one used, else the notebook's main one."""

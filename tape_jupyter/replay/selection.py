@@ -80,7 +80,7 @@ class Selector:
             return cls(_ALONE[kind])
         if name and kind in _NAMED:
             return cls(_NAMED[kind], name.lower() if kind == "host" else name)
-        raise TapeUsageError(f"{spec[:80]!r} names no boundary: write {WORDS}")
+        raise TapeUsageError(f"{spec[:80]!r} names no calls: write {WORDS}")
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}" if self.name else self.kind

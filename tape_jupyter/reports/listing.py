@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tape_jupyter.cassette import paths
+from tape_jupyter.cassette import adoption, paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
+from tape_jupyter.core.notebook_text import describe_notebooks
 from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.encoding.http.content_encoding import decode_body
-from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.reports.cell_summary import COLUMNS, plain_table, summary_rows
 from tape_jupyter.session.summary_rows import row_of_entry
 
@@ -35,15 +38,57 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
             return chosen
         if path.suffix == ".ipynb" and not (cassette_paths or path.exists()):
             raise TapeUsageError(f"{path}: there is no such notebook")
-        notebook = path.name if path.suffix == ".ipynb" else "NB"
         if cassette_paths:
             have = f"there are: {', '.join(map(paths.stem, cassette_paths))}"
         else:
-            have = f"record one with: tape record {notebook}"
+            _require_no_neighbour(path)
+            have = _describe_way_to_cassette(path)
         raise TapeUsageError(f"{folder}: no cassette {name or 'here'}; {have}")
     if not path.exists():
         raise TapeUsageError(f"{path}: there is no such cassette or notebook")
     return [path]
+
+
+def _describe_way_to_cassette(path: Path) -> str:
+    """Where a notebook or a folder has no cassette: what to type now."""
+    if path.suffix == ".ipynb":
+        return f"record one with: tape record {shlex.quote(str(path))}"
+    if notebooks := describe_notebooks(path):
+        return f"name {notebooks}"
+    return "record one with: tape record NB"
+
+
+def require_main_cassette(notebook: Path) -> None:
+    """Before a notebook runs: raises what its first taped cell would. CassetteError where the main
+    cassette cannot be read, TapeUsageError where another notebook's is of these cells.
+    """
+    main = paths.cassette_path(notebook)
+    if main.exists():
+        Cassette.open(main, check="marks")
+    else:
+        _require_no_neighbour(notebook)
+
+
+def require_recordable(notebook: Path) -> None:
+    """The same before one is recorded, and that its outputs and its calls can be written."""
+    require_main_cassette(notebook)
+    folder = notebook.resolve().parent
+    if notebook.is_file() and not os.access(folder, os.W_OK):
+        raise TapeUsageError(
+            f"{notebook}: its outputs cannot be written, {folder} is read-only: copy the notebook to another "
+            "folder. Nothing was run"
+        )
+    main = paths.cassette_path(notebook)
+    if reason := Cassette.open(main, check="marks").writable():
+        raise CassetteError(f"cannot be recorded to: {reason}. Nothing was run", path=str(main))
+
+
+def _require_no_neighbour(notebook: Path) -> None:
+    """Raises TapeUsageError where the notebook was renamed or copied without its cassettes."""
+    if notebook.suffix != ".ipynb":
+        return
+    if neighbour := adoption.adoptable(notebook, adoption.source_hashes(notebook)):
+        raise TapeUsageError(adoption.offer(notebook, neighbour))
 
 
 def run_records(cassette: Cassette) -> list[dict[str, Any]]:
@@ -119,7 +164,13 @@ def call_records(cassette: Cassette) -> list[dict[str, Any]]:
 def calls_text(cassette: Cassette) -> str:
     if not cassette.calls:
         return "no calls yet"
-    return plain_table(row_of_entry(entry) for entry in cassette.calls)
+    used = {run.id for run in current_runs(map(run_of, cassette.runs))}
+    old = sum(entry.run not in used for entry in cassette.calls)
+    table = plain_table(row_of_entry(entry) for entry in cassette.calls)
+    if not old:
+        return table
+    replaced = f"{'1 is' if old == 1 else f'{old} are'} of a recording that a newer one replaced"
+    return f"{table}\n{replaced} (tape show lists them; tape prune drops what no take needs)"
 
 
 def find_call_record(cassettes: list[Cassette], call: str) -> Entry:

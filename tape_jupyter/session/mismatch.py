@@ -11,9 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Entry
 from tape_jupyter.cassette.match_key import (
     compared_fields,
@@ -119,6 +121,13 @@ def _describe_frozen_call(
     return "\n".join([*lines, *_format_nearest_call(cell, call, secrets)[0], now])
 
 
+def _describe_others(cassette: Path | None) -> str:
+    """The cassettes of the same notebook that a cell may name instead."""
+    others = [] if cassette is None else paths.cassettes_beside(cassette)[1:]
+    names = ", ".join(map(paths.stem, others))
+    return f" There are: {names} (%%tape replay NAME)." if names else ""
+
+
 def _format_nearest_call(
     cell: TapedCell, call: Request | FunctionCall, secrets: Secrets
 ) -> tuple[list[str], bool]:
@@ -126,7 +135,7 @@ def _format_nearest_call(
     if cell.cassette is None or not cell.cassette.calls:
         none = "The cassette holds no calls yet."
         if not (cell.path and cell.path.exists()):
-            none = f"There is no cassette {cell.path}."
+            none = f"There is no cassette {cell.path}.{_describe_others(cell.path)}"
         return [none], False
     ours = compared_fields(call, secrets=secrets)
     entry = nearest_call(cell, ours)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tape_jupyter.cassette import records
+from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.cassette.reader import Book
 from tape_jupyter.core.call import Reply
 from tape_jupyter.core.parse_limits import MOST_IN_RECORD
@@ -19,7 +20,15 @@ from tape_jupyter.encoding.http import event_folding
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import conversation, http
 from tape_jupyter.providers.conversation import whole_blocks
-from tape_jupyter.spans.headers import HTTP, MODEL, RETRIEVAL, TOOL, CallHeader, host_and_path
+from tape_jupyter.spans.headers import (
+    HTTP,
+    MODEL,
+    RETRIEVAL,
+    TOOL,
+    CallHeader,
+    host_and_path,
+    read_call_headers,
+)
 
 LONG = 160
 """Characters of a row's name, at most."""
@@ -72,6 +81,11 @@ def happened(header: CallHeader) -> RowSummary:
         return RowSummary(one_line(str(error)), note, None, failed=True)
     failed = bool(header.failed) or _find_status(section) >= 400
     return RowSummary(one_line(name), note, first, failed)
+
+
+def summarise_call(entry: Entry) -> str:
+    """What happened in a call, in a few words; "" where that cannot be read."""
+    return next((happened(each).name for each in read_call_headers([entry])), "")
 
 
 def _build_note(header: CallHeader) -> str:

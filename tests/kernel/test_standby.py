@@ -29,11 +29,20 @@ def ours(kernel):
     return int(kernel.execute(OURS).result)
 
 
-def test_a_notebook_that_tapes_nothing_loads_little(kernel):
+def test_a_notebook_that_tapes_nothing_loads_little_until_it_gets_a_cassette(kernel, tmp_path):
     assert kernel.execute(LOAD).ok
     for source in ("todo = ['milk']", "open('a.txt', 'w').write('a')", "1/1", OURS):
         assert kernel.execute(source).ok
     assert ours(kernel) <= 60
+    (tmp_path / "nb.tapes").mkdir()
+    (tmp_path / "nb.tapes" / "main.tape.yaml").touch()  # somebody pulled it
+    assert kernel.execute("kept = [1]").ok and ours(kernel) > 60
+    # The very cell in which it was found is known, as those before it.
+    told = kernel.execute(
+        "from tape_jupyter.jupyter import magics\n"
+        "print([sorted(each.changed) for each in magics.loaded(get_ipython()).history])"
+    ).stdout
+    assert "['todo']" in told and "['kept']" in told
 
 
 def test_the_first_taped_cell_loads_the_rest_and_the_cells_before_it_are_known(kernel, provider):

@@ -30,6 +30,13 @@ _FILE = re.compile(r"(?:\.\./)?[^/\\\x00-\x1f]{1,255}")
 _BLOCK = 1024 * 1024
 
 
+def require_one_name(word: str | None, option: str | None) -> str:
+    """The take that is named, as a word or by `--take`; "" none. Raises TapeUsageError for two."""
+    if word and option and word != option:
+        raise TapeUsageError(f"two takes are named, {word[:80]!r} and {option[:80]!r}: name one")
+    return word or option or ""
+
+
 def check_take_name(name: str) -> str:
     """The name itself when it can be a take's; TapeUsageError otherwise. Never a path, never
     expanded.

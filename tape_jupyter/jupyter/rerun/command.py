@@ -25,7 +25,6 @@ from tape_jupyter.session.options import PACES, LineParser, split_words
 if TYPE_CHECKING:
     from tape_jupyter.jupyter.cell_runner import CellRunner
 
-PLAN_USAGE = "%tape plan [TAKE]"
 CHOICES = (
     "Now: %tape rerun --on-divergence live (send it), --on-divergence stale (keep the recorded reply), "
     "--write TEXT (your own){}, or --cancel"
@@ -36,9 +35,15 @@ _WIDTH = 200
 POLICIES = ("stop", "live", "stale", "skip")
 
 
-def _build_parser() -> LineParser:
-    parser = LineParser("%tape rerun")
+def _build_take_parser(magic: str, usage: str | None = None) -> LineParser:
+    parser = LineParser(magic, usage)
     parser.add_argument("take", nargs="?", default="")
+    parser.add_argument("--take", dest="named_take", metavar="TAKE")
+    return parser
+
+
+def _build_parser() -> LineParser:
+    parser = _build_take_parser("%tape rerun")
     parser.add_argument("--cells", type=lambda text: [name for name in text.split(",") if name])
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--on-divergence", choices=POLICIES)
@@ -53,10 +58,9 @@ def print_plan(cells: CellRunner, root: Path, line: str) -> str:
     """`%tape plan [TAKE]`: which cells a re-run would run, and why each. Raises TapeUsageError,
     CassetteError.
     """
-    arguments = split_words(line)
-    if len(arguments) > 1:
-        raise TapeUsageError(f"usage: {PLAN_USAGE}")
-    take = open_take(root, *arguments)
+    parser = _build_take_parser("%tape plan", "%tape plan [TAKE]")
+    options = parser.parse_args(split_words(line))
+    take = open_take(root, files.require_one_name(options.take, options.named_take))
     return "\n".join(
         [*_describe_other_cassette(root, take), plan_text(rerunner.rerunner_of(cells).plan(take))]
     )
@@ -69,14 +73,15 @@ def run_rerun(cells: CellRunner, root: Path, line: str, print_text: Callable[[st
     Raises TapeUsageError, CassetteError, before anything has run.
     """
     options, runner = _build_parser().parse_args(split_words(line)), rerunner.rerunner_of(cells)
+    named = files.require_one_name(options.take, options.named_take)
     notify = _make_teller(runner, print_text)
     if options.cancel:
         return _run_after_cell(runner, lambda: runner.cancel(notify=notify), print_text)
-    if runner.parked is not None and not options.take:
+    if runner.parked is not None and not named:
         return _run_after_cell(runner, _build_resume_action(runner, options, notify), print_text)
     if options.write is not None or options.on_divergence == "skip":
         raise TapeUsageError("no re-run is waiting at a changed request")
-    take = open_take(root, *([options.take] if options.take else []))
+    take = open_take(root, named)
     if options.adopt:
         runner.adopt(files.take_name(take.path))
     plan = runner.plan(take)

@@ -10,7 +10,7 @@ import csv
 import io
 import reprlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from difflib import SequenceMatcher, unified_diff
 from html.parser import HTMLParser
 from types import FunctionType, ModuleType
@@ -23,8 +23,7 @@ from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.jupyter.rerun.outputs import Output
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.spans.headers import read_call_headers
-from tape_jupyter.spans.titles import happened
+from tape_jupyter.spans.titles import summarise_call
 from tape_jupyter.spans.tree import find_retried
 
 Kind = Literal["text", "table", "image", "error"]
@@ -326,9 +325,10 @@ _NOTES = {
 }
 
 
-def calls_changed(run: str, cell: TapedCell) -> list[SpanChange]:
-    """`run` is the recording that the cell repeats, `cell` the taped cell that is over. What failed
-    and was sent again is no call of its own beside the one that ended it.
+def calls_changed(run: str, cell: TapedCell, number: int | None = None) -> list[SpanChange]:
+    """`run` is the recording that the cell repeats, `cell` the taped cell that is over, `number` what
+    stands beside it. What failed and was sent again is no call of its own beside the one that ended
+    it.
     """
     book = cell.cassette
     if book is None:
@@ -347,10 +347,12 @@ def calls_changed(run: str, cell: TapedCell) -> list[SpanChange]:
     for entry in (each for each in added if each not in again):
         old = recorded.pop(str(entry.head().get("frozen", "")), None)
         changes.append(_compare_calls(old or _pop_similar_call(recorded, entry), entry))
-    return [
-        *changes,
-        *(SpanChange(name, None, old.title, "gone") for name, old in recorded.items()),
-    ]
+    gone = (
+        SpanChange(name, None, old.title, "gone", _summarise_reply(old))
+        for name, old in recorded.items()
+    )
+    where = f"{_format_number(number)} " if number is not None else ""
+    return [replace(each, name=f"{where}{each.name}") for each in (*changes, *gone)]
 
 
 def played_tools(cell: TapedCell) -> list[str]:
@@ -415,12 +417,17 @@ def _compare_calls(old: Entry | None, new: Entry) -> SpanChange:
     if old is None:
         said = ", ".join(filter(None, (how, _summarise_reply(new))))
         return SpanChange(None, new.name, new.title, "added", said)
-    replies = (_summarise_reply(old), _summarise_reply(new)) if old is not new else ("", "")
     mark: Mark = "changed" if old is not new else "same"
-    note = ", ".join(
-        filter(None, (how, f"{replies[0]} -> {replies[1]}" if replies[0] != replies[1] else ""))
-    )
-    return SpanChange(old.name, new.name, new.title, mark, note)
+    said = _summarise_reply(new) if mark == "same" else answers_changed(old, new)
+    return SpanChange(old.name, new.name, new.title, mark, ", ".join(filter(None, (how, said))))
+
+
+def answers_changed(old: Entry | None, new: Entry | None) -> str:
+    """What was answered and is answered now, where that differs; of one call alone what it is
+    answered.
+    """
+    answers = [_summarise_reply(each) for each in (old, new) if each is not None]
+    return " -> ".join(answers) if len(set(answers)) == len(answers) else ""
 
 
 def _summarise_reply(entry: Entry) -> str:
@@ -430,5 +437,5 @@ def _summarise_reply(entry: Entry) -> str:
     except CassetteError:
         return ""
     if isinstance(reply, Reply):
-        return next((happened(each).name for each in read_call_headers([entry])), "")
+        return summarise_call(entry)
     return short_value(reply.value if reply.error is None else reply.error)

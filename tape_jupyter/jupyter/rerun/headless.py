@@ -21,6 +21,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     Mark,
     RerunProof,
     SpanChange,
+    answers_changed,
     outputs_changed,
 )
 from tape_jupyter.reports import diff, listing
@@ -131,10 +132,17 @@ def _compare_cells(
 
 def _compare_spans(root: Path, take: str) -> list[SpanChange]:
     base = Cassette.open(root)
-    differences = diff.diff(base, base.take(take))
+    derived = base.take(take)
+    before, after = ({entry.name: entry for entry in each.calls} for each in (base, derived))
     return [
-        SpanChange(each.a or None, each.b or None, each.title, _MARKS[each.what])
-        for each in differences
+        SpanChange(
+            each.a or None,
+            each.b or None,
+            each.title,
+            _MARKS[each.what],
+            answers_changed(before.get(each.a), after.get(each.b)),
+        )
+        for each in diff.diff(base, derived)
     ]
 
 

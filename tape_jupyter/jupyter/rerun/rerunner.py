@@ -449,7 +449,7 @@ class Rerunner:
     ) -> None:
         self.displayed.keep_outputs(entry.index)
         if planned is not None and planned.cell is not None:
-            self._spans += calls_changed(entry.run, planned.cell)
+            self._spans += calls_changed(entry.run, planned.cell, entry.number)
             self._unsure += self._collect_doubts(entry, planned, planned.cell)
         self._current_machine.record_outcome(entry, outcome)
         self._queue_step(self._run_next_cell)

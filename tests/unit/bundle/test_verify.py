@@ -74,9 +74,9 @@ def test_a_bundle_that_is_not_what_it_says_is_exit_code_1_and_nothing_to_check_i
         (b"[" * 100_000, "is not a notebook"),
         (
             b'{"cells": 1, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}',
-            "1 is not of type 'array'|is not a notebook",
+            "its cells are no list",
         ),
-        (notebook(outputs=[{"output_type": "evil"}]), "is not a notebook"),
+        (notebook(outputs=[{"output_type": 1}]), "output 1 of cell 1"),
         (b"\xff\xfe", "is not a notebook"),
     ],
 )
@@ -86,6 +86,7 @@ def test_a_notebook_that_is_none_is_a_problem(tmp_path, data, said):
         not verdict.good
         and len(verdict.problems) == 1
         and "session/churn.ipynb" in verdict.problems[0]
+        and said in verdict.problems[0]
     )
 
 

@@ -1,6 +1,8 @@
 """The path ladder: which notebook runs here, and where its cassettes lie."""
 
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from tape_jupyter.errors import NotebookUnknown, TapeUsageError
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.paths import Ladder
 from tape_jupyter.cassette.cell_sources import source_hash
+from tape_jupyter.core.parent_process import ParentCommand
 from tests.harness.tapes import Recorder, answered, asked
 
 
@@ -179,6 +182,12 @@ def test_cassettes_lie_beside_the_notebook(tmp_path, monkeypatch):
     )
 
 
+def test_a_link_to_a_notebook_has_the_cassettes_of_the_notebook_that_it_leads_to(tmp_path):
+    churn = notebook(tmp_path / "deep" / "churn.ipynb")
+    (tmp_path / "link.ipynb").symlink_to(churn)
+    assert paths.folder(tmp_path / "link.ipynb") == tmp_path.resolve() / "deep" / "churn.tapes"
+
+
 def test_the_cassettes_that_are_there_are_listed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path in (
@@ -318,3 +327,53 @@ def test_of_two_copies_the_one_with_cassettes_is_taken_and_that_is_said(tmp_path
     (tmp_path / "churn.tapes" / "main.tape.yaml").write_text("tape: 1\n")
     assert steps.find_notebook("x = 1", {}) == churn
     assert "churn.ipynb has cassettes" in steps.note and "copy.ipynb" in steps.note
+
+
+def executed(where, words, start=None, **env):
+    """The ladder of a kernel that this command line started, in this folder."""
+    command = ParentCommand(tuple(words.split()), where, f"began in {where}")
+    return Ladder(env=env, start=start or where, command=lambda: command)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "python jupyter-execute b.ipynb a.ipynb",
+        "python -m jupyter execute b a",
+        "jupyter-nbconvert --to notebook --execute b.ipynb a",
+    ],
+)
+def test_copies_that_one_command_executes_are_told_apart_by_their_turn(
+    words, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    notebook(tmp_path / "to.ipynb", "x = 2")
+    names = [notebook(tmp_path / f"{name}.ipynb", "x = 1").name for name in "abc"]
+    found = []
+    for kernel in (1_000_001, 1_000_002):
+        monkeypatch.setattr(os, "getpid", lambda: kernel)
+        steps = [executed(tmp_path, words) for _ in range(2)]  # it may ask again
+        found += [each.find_notebook("x = 1", {}).name for each in steps]
+        assert (
+            f"hold this cell (b.ipynb, a.ipynb): in their order, this is {found[-1]}"
+            in steps[0].note
+        )
+    assert found == ["b.ipynb", "b.ipynb", "a.ipynb", "a.ipynb"]
+    monkeypatch.setattr(os, "getpid", lambda: 1_000_003)
+    with pytest.raises(NotebookUnknown, match=", ".join(names)):
+        executed(tmp_path, words).find_notebook("x = 1", {})
+
+
+def test_copies_in_two_folders_are_each_executed_in_its_own(tmp_path):
+    for name in "ab":
+        notebook(tmp_path / name / "n.ipynb", "x = 1")
+        steps = executed(tmp_path, "jupyter-execute a/n.ipynb b/n.ipynb", tmp_path / name)
+        if name == "b":
+            assert steps.find_notebook("x = 1", {}).parent.name == "b" and steps.note == ""
+
+
+def test_papermill_is_given_its_paths_where_the_shell_was_also_when_it_works_elsewhere(tmp_path):
+    shop = notebook(tmp_path / "shop.ipynb", "x = 1")
+    work = notebook(tmp_path / "work" / "shop.ipynb", "x = 1").parent  # an older copy
+    words = f"papermill shop.ipynb out.ipynb --cwd {work}"
+    assert executed(work, words, PWD=str(tmp_path)).find_notebook("x = 1", {}) == shop

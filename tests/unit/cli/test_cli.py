@@ -5,11 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tape_jupyter import __version__
+from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cli import tape
 from tests.harness.notebook import ROOT, clean_env, notebook
 from tests.harness.provider import Provider
@@ -88,7 +90,7 @@ def test_words_that_make_no_sense_are_code_2_and_one_line(words):
     assert "Usage: tape" in done.stderr
 
 
-@pytest.mark.parametrize("words", [["completion"], ["rerun", "a.ipynb", "mine"]])
+@pytest.mark.parametrize("words", [["completion"], ["rerun", "a.ipynb", "mine", "more"]])
 def test_what_is_typed_wrong_stands_before_the_usage_in_one_line(words):
     done = run(*words)
     assert done.exit_code == 2 and done.stderr.count("\n") == 1 and "\t" not in done.stderr
@@ -119,6 +121,49 @@ def test_what_is_no_notebook_is_one_line_that_says_why(tmp_path, content, said):
         done = run(command, path)
         assert (done.exit_code, len(done.output.splitlines())) == (2, 1), done.output
         assert said in done.output and "Errno" not in done.output
+
+
+def test_a_cassette_that_no_cell_could_use_is_said_before_a_kernel_is_started(tmp_path):
+    path = notebook(tmp_path / "a b.ipynb", "1")
+    (tmp_path / "a b.tapes").mkdir()
+    (tmp_path / "a b.tapes" / "main.tape.yaml").write_text("---\ntape: 99\n...\n")
+    before = path.read_bytes()
+    for command in ("record", "replay"):
+        done = run(command, path)
+        assert (done.exit_code, len(done.output.splitlines())) == (2, 1), done.output
+        assert "made by a newer version (tape: 99); upgrade tape-jupyter" in done.output
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_a_call_is_paid_for(tmp_path, monkeypatch):
+    path = notebook(tmp_path / "nb.ipynb", "1")
+    monkeypatch.setattr(os, "access", lambda place, mode: Path(place) != tmp_path)
+    done = run("record", path)
+    assert (done.exit_code, len(done.output.splitlines())) == (2, 1), done.output
+    assert "is read-only: copy the notebook to another folder. Nothing was run" in done.output
+
+
+def test_a_notebook_that_was_renamed_alone_is_told_how_to_get_its_cassettes(tmp_path):
+    notebook(tmp_path / "a b.ipynb", "1")
+    Recorder(tmp_path / "old.tapes" / "main.tape.yaml").run(
+        next(digests("1")), (asked("?"), answered("!"))
+    )
+    for command in ("record", "replay", "calls"):
+        done = run(command, tmp_path / "a b.ipynb")
+        assert (done.exit_code, len(done.output.splitlines())) == (2, 1), done.output
+        assert "(in a terminal, in its folder: mv old.tapes 'a b.tapes')" in done.output
+
+
+def test_what_is_nearly_a_notebook_is_told_which_is_meant(tmp_path):
+    notebook(tmp_path / "shop.ipynb", "1")
+    assert (
+        "a folder, not a notebook; name one of its notebooks: shop.ipynb"
+        in run("record", tmp_path).output
+    )
+    assert (
+        "the notebook's name ends with .ipynb: shop.ipynb"
+        in run("record", tmp_path / "shop").output
+    )
 
 
 @pytest.mark.parametrize("command", ["show", "calls", "gaps", "prune", "doctor"])

@@ -86,6 +86,10 @@ def test_a_tool_that_makes_a_later_cell_raise_is_named(path):
     assert done.exit_code == 0, done.output
     assert "1 difference makes `cell:5` fail in fixed, of 4 between main and fixed" in done.output
     assert "tool stock" in done.output and "value.left" in done.output
+    # The calls that are the same are told apart by what they were answered.
+    unchanged = [line for line in done.output.splitlines() if line.startswith("     ")]
+    assert any('model claude-sonnet-4-5 · "You wrote' in line for line in unchanged)
+    assert 'tool stock · stock(item="lamp")' in done.output
 
 
 @pytest.mark.spread(4)

@@ -395,14 +395,14 @@ def test_a_cell_that_takes_too_long_and_a_kernel_that_dies_are_failures(tmp_path
 
 
 def older(path, kernel="python3"):
-    """The notebook as some tools write it: version 4.0, though its cells have ids, each the same; an
+    """The notebook as some tools write it: version 4.0, though its cells have ids, odd and the same; an
     output of a stream without its name, a cell without a list of outputs, none with a count.
     """
     told = json.loads(path.read_text())
     told["nbformat_minor"] = 0
     told["metadata"]["kernelspec"] = {"name": kernel, "display_name": "K", "language": "python"}
     for cell in told["cells"]:
-        cell["id"] = "same"
+        cell["id"] = "a b"
         del cell["outputs"], cell["execution_count"]
     told["cells"][0]["outputs"] = [{"output_type": "stream", "text": "said before"}]
     path.write_text(json.dumps(told))

@@ -98,7 +98,19 @@ def test_asking_for_a_cassette_that_is_not_there_lists_the_others(shell, word, t
 
 @pytest.mark.parametrize(
     "line",
-    ["calls", "show", "gaps", "frame", "prune", "prune --back-to r-1", "view nope"],
+    [
+        "calls",
+        "show",
+        "gaps",
+        "frame",
+        "prune",
+        "prune --back-to r-1",
+        "view nope",
+        "plan",
+        "rerun",
+        "takes",
+        "override 78a670b1 --text x",
+    ],
 )
 def test_where_nothing_is_recorded_yet_the_way_to_record_is_told(shell, line):
     with pytest.raises(CassetteError, match="nothing is recorded yet: put %%tape record on top"):

@@ -31,9 +31,12 @@ def test_a_cassette_that_is_not_there_is_said_with_those_that_are(tmp_path):
         listing.list_cassettes(tmp_path / "churn.ipynb", "alt")
     with pytest.raises(TapeUsageError, match=r"other\.ipynb: there is no such notebook"):
         listing.list_cassettes(tmp_path / "other.ipynb")
-    (tmp_path / "other.ipynb").touch()
-    with pytest.raises(TapeUsageError, match=r"record one with: tape record other\.ipynb"):
-        listing.list_cassettes(tmp_path / "other.ipynb")
+    (tmp_path / "an other.ipynb").touch()
+    with pytest.raises(TapeUsageError) as caught:
+        listing.list_cassettes(tmp_path / "an other.ipynb")
+    assert str(caught.value).endswith(f"record one with: tape record '{tmp_path}/an other.ipynb'")
+    with pytest.raises(TapeUsageError, match=r"name one of its notebooks: an other\.ipynb"):
+        listing.list_cassettes(tmp_path)
     with pytest.raises(TapeUsageError, match="no such cassette or notebook"):
         listing.list_cassettes(tmp_path / "x.tape.yaml")
 
@@ -60,6 +63,7 @@ def test_calls_tell_model_tokens_and_cost(tape):
     assert (tool["kind"], tool["name"], tool["edited"]) == ("tool", "lookup", False)
     assert json.loads(json.dumps([model, tool]))
     assert "claude-sonnet-4-5" in listing.calls_text(tape) and "lookup" in listing.calls_text(tape)
+    assert "1 is of a recording that a newer one replaced" in listing.calls_text(tape)
 
 
 def test_a_call_is_found_by_id_and_the_newest_run_counts(tape):

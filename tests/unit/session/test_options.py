@@ -60,7 +60,7 @@ def test_a_line_says_mode_name_and_options(line, mode, name, options):
         ("record --on-divergence live", "goes with replay"),
         ("record --live host:x", "--live goes with replay"),
         ("replay --live llm --freeze llm", "a boundary is one or the other"),
-        ("replay --live model", "'model' names no boundary: write llm, tools, tool:NAME"),
+        ("replay --live model", "'model' names no calls: write llm, tools, tool:NAME"),
         ("replay --take ../../etc", "cannot name a take"),
         ("replay --take", "expected one argument"),
         ("record --stub tool:mail", "it has no =JSON; write --stub 'tool:NAME="),

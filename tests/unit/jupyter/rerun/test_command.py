@@ -1,10 +1,14 @@
 """What people type and read of plans and re-runs."""
 
+import itertools
+from types import SimpleNamespace
+
 import pytest
 
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.jupyter.rerun import command
 from tape_jupyter.dataflow.plan import Plan, PlanCell
-from tape_jupyter.jupyter.rerun.command import plan_text, run_rerun, open_take, ticked
+from tape_jupyter.jupyter.rerun.command import open_take, plan_text, print_plan, run_rerun, ticked
 from tests.harness.tapes import churn
 
 PLAN = Plan(
@@ -71,6 +75,22 @@ def test_without_a_name_the_default_take_is_meant_and_else_the_newest(tmp_path):
     assert open_take(root).chain[-1] == "first"
     with pytest.raises(TapeUsageError, match="no take 'third'"):
         open_take(root, "third")
+
+
+def test_a_take_is_named_by_a_word_or_by_take_as_in_a_terminal(tmp_path, monkeypatch):
+    runner = SimpleNamespace(parked=None, parents=SimpleNamespace(now=str))
+    monkeypatch.setattr(command.rerunner, "rerunner_of", lambda cells: runner)
+    root = churn(tmp_path)
+    asks = (
+        lambda line: run_rerun(None, root, line, print),
+        lambda line: print_plan(None, root, line),
+    )
+    for ask, line in itertools.product(asks, ("third", "--take third", "--take=third third")):
+        with pytest.raises(TapeUsageError, match="no take 'third'"):
+            ask(line)
+    for ask in asks:
+        with pytest.raises(TapeUsageError, match="two takes are named, 'a' and 'b': name one"):
+            ask("a --take b")
 
 
 @pytest.mark.parametrize("line", ["--on-divergence guess", "a b", "'a", "--cells"])

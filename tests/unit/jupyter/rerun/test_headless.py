@@ -79,13 +79,15 @@ def test_what_goes_live_is_on_the_take_and_the_outputs_go_where_they_are_wanted(
         "the take asks nobody"
     )
     assert [cell["same"] for cell in told["comparison"]["cells"]] == [True, False, False, True]
-    assert {span["mark"] for span in told["comparison"]["spans"]} == {"changed", "added"}
+    spans = {span["mark"]: span["note"] for span in told["comparison"]["spans"]}
+    assert set(spans) == {"changed", "added"} and " -> " in spans["changed"] and spans["added"]
     assert run("rerun", path, "--output", new).exit_code == 2, "nothing is overwritten"
 
 
 def test_a_take_that_is_not_there_is_named(path):
-    done = run("rerun", path, "--take", "nobody")
-    assert done.exit_code == 2 and "there are: angry" in done.output
+    for words in (("--take", "nobody"), ("nobody",)):
+        done = run("rerun", path, *words)
+        assert done.exit_code == 2 and "there are: angry" in done.output
 
 
 def test_without_takes_it_says_how_to_make_one(path):
