@@ -41,6 +41,7 @@ from tape_jupyter.effects import figures, kinds, whole_objects
 from tape_jupyter.effects.hidden_state import list_writers
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
+from tape_jupyter.effects.made_classes import is_kept_hash
 from tape_jupyter.effects.paths import (
     SUSPENDED,
     Step,
@@ -56,6 +57,7 @@ from tape_jupyter.effects.scope import (
     NamesInUse,
     ReachedVariables,
     Scope,
+    SlotValues,
     code_names,
 )
 from tape_jupyter.effects.writing import Writing
@@ -230,7 +232,7 @@ class Snapshot:
                 inside.append((("attribute", "__class__"), type(value)))
         else:
             inside += [
-                (("attribute", name), getattr(value, name, None))
+                (("attribute", name), _read_inner(value, name))
                 for name in kinds.also_inside(type(value))
             ]
         inside.reverse()  # the first waits last, and is looked at first
@@ -642,6 +644,10 @@ def _iterate_results(memoised: Any) -> Iterator[tuple[Step, Any]]:
             yield ("nth", number), entry.result
 
 
+def _read_inner(holder: Any, name: str) -> Any:
+    return SlotValues(holder) if name == "__slots__" else getattr(holder, name, None)
+
+
 def _read_link(holder: Any, name: str) -> Any:
     try:
         return handed(holder, name)
@@ -701,7 +707,8 @@ class _Writer:
 
     def place_of(self, value: Any) -> str:
         try:
-            return self._find_standing_path(value) or self._walk.places().get(id(value), "")
+            standing = self._find_standing_path(value) or self._walk.made_place(value)
+            return standing or self._walk.places().get(id(value), "")
         except LookupError:
             return ""
 
@@ -715,9 +722,12 @@ class _Writer:
             changes.lost.append(f"{_describe_node(node)} was changed: {why}")
             return
         at: At = (None, self._count)
+        self._walk.holder = type(node.value) if _is_librarys_object(node.value) else None
         record = self._write_change(node, now, at, path, changes)
+        before, behind = self._walk.take_records()
         if record:
-            changes.written.append({"at": path, **({"over": True} if over else {}), **record})
+            change = {"at": path, **({"over": True} if over else {}), **record}
+            changes.written += [*before, change, *behind]
             self._count += 1
 
     def _write_change(
@@ -814,11 +824,11 @@ class _Writer:
             new, removed, record["anew"] = now, [], True
         pairs: list[Any] = []
         for key, value in new.items():
-            done, pair = self._attempt_value(
-                [key, value], ((at, "set"), len(pairs)), f"{path}[{key!r}]", changes
-            )
+            done, pair = self._walk.attempt_item(key, value, ((at, "set"), len(pairs)))
             if done:
                 pairs.append(pair)
+            else:
+                changes.lost.append(f"{format_path(f'{path}[{key!r}]')}: {pair}"[:400])
         record |= {"set": pairs} if pairs or record else {}
         if removed:
             done, structure = self._attempt_value(removed, (at, "delete"), path, changes)
@@ -831,22 +841,25 @@ class _Writer:
         record: dict[str, Any] = {}
         for name, members in (("add", now - before), ("discard", before - now)):
             if members:
-                done, structure = self._attempt_value(
-                    sorted(members, key=_rank_member), (at, name), path, changes
-                )
-                record |= {name: structure} if done else {}
+                ordered = sorted(members, key=_rank_member)
+                done, structure = self._walk.attempt_members(ordered, (at, name))
+                if done:
+                    record[name] = structure
+                else:
+                    changes.lost.append(f"{format_path(path)}: {structure}"[:400])
         return record
 
     def _write_attributes(
         self, node: ReachedObject, now: Any, at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
         before: dict[str, Any] = node.state
+        is_same = getattr(node.kind, "is_same_part", kinds.is_same_value)
         record: dict[str, Any] = {}
         set_: dict[str, Any] = {}
         for name, value in now.items():
-            if value is ABSENT or (name in before and kinds.is_same_value(before[name], value)):
+            if value is ABSENT or (name in before and is_same(before[name], value)):
                 continue
-            if _is_cached_view(node.value, name, value):
+            if _is_cached_view(node.value, name, value) or is_kept_hash(node.value, name, value):
                 continue  # made again when it is asked for
             cached = _is_librarys_object(node.value) and _CACHED.search(name) is not None
             part = f"{path}{step_text(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"

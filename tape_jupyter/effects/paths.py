@@ -18,14 +18,14 @@ import json
 import re
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, MappingProxyType
 from typing import Any
 
 from tape_jupyter.core.libraries import is_library_file
 from tape_jupyter.core.memoised import MEMOISED, read_kept
 from tape_jupyter.effects import iterators
-from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope
+from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope, SlotValues
 from tape_jupyter.encoding.values.user_classes import state_of
 from tape_jupyter.errors import CassetteError
 
@@ -36,6 +36,7 @@ Step = tuple[str, Any]
 
 _ROOT = re.compile(r"module [\w.]+|\w+")
 _NAME = re.compile(r" (\w+)|\.(\w+)|\{(\d+)\}|(\(\))")
+_NAMES_OF: dict[str, Callable[[Any], Any]] = {"__closure__": ClosureCells, "__slots__": SlotValues}
 _LINKS = frozenset(
     [
         "__self__",
@@ -257,7 +258,7 @@ def follow_path(path: str, scope: Scope) -> Any:
 
 def _follow_step(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort of step
     kind, key = step
-    if kind == "name" and isinstance(value, (ReachedVariables, ClosureCells)):
+    if kind == "name" and isinstance(value, (ReachedVariables, ClosureCells, SlotValues)):
         return value.get(key)
     if kind == "attribute":
         return _read_attribute(value, key)
@@ -289,8 +290,8 @@ def _read_attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one line a
     """An attribute that the object itself holds, past any code of its class."""
     if name == "__class__":
         return type(value)
-    if name == "__closure__":
-        return ClosureCells(value)
+    if name in _NAMES_OF:
+        return _NAMES_OF[name](value)
     if name == "__dict__" or (name in MODEL_STATE and is_model(type(value))):
         return object.__getattribute__(value, name)
     if name in handed_on(type(value)):

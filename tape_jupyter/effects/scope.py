@@ -19,6 +19,7 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from tape_jupyter.core.libraries import is_library_path
+from tape_jupyter.encoding.values.user_classes import slots_of
 from tape_jupyter.errors import CassetteError
 
 WHOLE_NAMESPACE = frozenset({"globals", "vars", "locals", "exec", "eval", "get_ipython"})
@@ -216,6 +217,32 @@ class ClosureCells:
         del self.cells[name].cell_contents
 
 
+class SlotValues:
+    """The attributes that a container of somebody's own class keeps in slots."""
+
+    def __init__(self, container: Any) -> None:
+        self._container = container
+        self._slots = slots_of(type(container))
+
+    def copy_state(self) -> dict[str, Any]:
+        state = {}
+        for name, slot in self._slots.items():
+            try:
+                state[name] = slot.__get__(self._container)
+            except AttributeError:
+                state[name] = ABSENT
+        return state
+
+    def get(self, name: str) -> Any:
+        return self._slots[name].__get__(self._container)
+
+    def set(self, name: str, value: Any) -> None:
+        self._slots[name].__set__(self._container, value)
+
+    def delete(self, name: str) -> None:
+        self._slots[name].__delete__(self._container)
+
+
 def is_kept_out(name: str) -> bool:
     """Whether an environment variable leads programs elsewhere or holds a key: no recording sets it."""
     return _KEPT_OUT.search(name) is not None
@@ -247,7 +274,7 @@ class Environment:
 
 
 ENVIRONMENT = Environment()
-NAMES: tuple[type, ...] = (ReachedVariables, ClosureCells, Environment)
+NAMES: tuple[type[Any], ...] = (ReachedVariables, ClosureCells, SlotValues, Environment)
 
 
 @dataclass(slots=True)

@@ -462,9 +462,8 @@ def _look_at_generator(value: Any) -> Any:
     return (frame.f_lasti, {name: repr(each)[:200] for name, each in frame.f_locals.items()})
 
 
-def _digest_element(value: Any) -> Any:
-    """Of an element of a tree of XML, with all below it."""
-    return hash(sys.modules["xml.etree.ElementTree"].tostring(value))
+def _look_at_cookies(jar: Any) -> Any:
+    return [(each.domain, each.path, each.name, each.value) for each in jar]
 
 
 def _read_line_number(reader: Any) -> int:
@@ -635,7 +634,9 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("matplotlib", "Figure"): _FIGURE,
     ("unittest", "NonCallableMock"): _build_named_kind(_look_at_mock),
     ("socket", "socket"): _build_named_kind(_look_at_socket),
-    ("xml.etree.ElementTree", "Element"): _build_named_kind(_digest_element),
+    ("http.cookiejar", "CookieJar"): _build_named_kind(
+        _look_at_cookies, "a recording does not keep cookies that clients send"
+    ),
     **dict.fromkeys(
         [("lxml", "_Element"), ("lxml", "_ElementTree")],
         _build_named_kind(hidden_state.digest_lxml),
