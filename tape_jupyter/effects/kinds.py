@@ -174,7 +174,8 @@ class Attributes:
                 yield ("attribute", name), item
 
 
-ELEMENT_PARTS = ("tag", "text", "tail", "attrib", "children")
+ELEMENT_TEXTS = ("tag", "text", "tail")
+ELEMENT_PARTS = (*ELEMENT_TEXTS, "attrib", "children")
 
 
 class ElementKind(Attributes):
@@ -182,28 +183,38 @@ class ElementKind(Attributes):
 
     def copy_state(self, value: Any) -> dict[str, Any]:
         base: Any = element_base(type(value))
-        texts = {name: vars(base)[name].__get__(value) for name in ("tag", "text", "tail")}
-        parts = {
-            "attrib": tuple(base.items(value)),
-            "children": tuple(base.__getitem__(value, slice(None))),
+        if base is not type(value):  # past any code of a class derived of it
+            texts = {name: vars(base)[name].__get__(value) for name in ELEMENT_TEXTS}
+            parts = base.items(value), base.__getitem__(value, slice(None))
+            return (
+                state_of(value)
+                | texts
+                | dict(zip(ELEMENT_PARTS[3:], map(tuple, parts), strict=True))
+            )
+        return {
+            "tag": value.tag,
+            "text": value.text,
+            "tail": value.tail,
+            "attrib": tuple(value.items()),
+            "children": tuple(value),
         }
-        return state_of(value) | texts | parts
 
     def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
         return before.keys() == now.keys() and all(
-            self.is_same_part(before[name], now[name]) for name in before
+            map(self.is_same_part, before.values(), now.values())
         )
 
     @staticmethod
     def is_same_part(one: Any, other: Any) -> bool:
-        if type(one) is type(other) is tuple:
-            return len(one) == len(other) and all(map(ElementKind.is_same_part, one, other))
+        if type(one) is type(other) is tuple:  # elements, or names with their texts
+            return len(one) == len(other) and (all(map(is_, one, other)) or one == other)
         return is_same_value(one, other)
 
     def inside(self, state: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
         for number, child in enumerate(state["children"]):
             yield ("item", number), child
-        yield from super().inside({n: v for n, v in state.items() if n not in ELEMENT_PARTS})
+        if len(state) > len(ELEMENT_PARTS):
+            yield from super().inside({n: v for n, v in state.items() if n not in ELEMENT_PARTS})
 
 
 class NamesKind(Attributes):
