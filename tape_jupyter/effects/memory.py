@@ -51,6 +51,7 @@ from tape_jupyter.effects.paths import (
     step_text,
     suspended_frame,
 )
+from tape_jupyter.effects.quiet_connections import called_names, functions_in_schema, own_functions
 from tape_jupyter.effects.scope import (
     ABSENT,
     NAMES,
@@ -136,6 +137,8 @@ class Snapshot:
         self._libraries = LibraryState()
         self._aside_of: list[tuple[ReachedObject, _Aside]] = []
         self._unseen: list[str] = []
+        self._called: set[str] = set()  # functions that texts of code call, which may be SQL
+        self._sql_code = _Aside(_SQL_RAN, self._look_at_sql_code, _RUNS_SQL)
         self._adopted: dict[int, Any] = {}  # how objects were before other code changed them
         self._shared: set[int] = set()  # containers that both the body and other code changed
         self.too_large = False
@@ -193,7 +196,7 @@ class Snapshot:
         if node.kind is kinds.CLASS and isinstance(value, ABCMeta):
             self._aside_of.append((node, _REGISTRY))
         elif node.kind is whole_objects.CONNECTION:
-            self._aside_of += [(node, _DATABASE), (node, _CONNECTED)]
+            self._aside_of += [(node, _DATABASE), (node, _CONNECTED), (node, self._sql_code)]
         elif node.kind is kinds.MAPPING and isinstance(value, defaultdict):
             self._aside_of.append((node, _FACTORY))
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
@@ -304,6 +307,7 @@ class Snapshot:
             }
         self._libraries.attributes |= code_names(code).attributes
         self._libraries.words |= code_names(code).identifiers
+        self._called |= code_names(code).called
         self._libraries.import_modules(code_names(code).imports)
         for name in code_names(code).imports:
             module = sys.modules.get(name)
@@ -347,6 +351,22 @@ class Snapshot:
                     node.value
                 )
         return states
+
+    def _look_at_sql_code(self, connection: Any) -> Any:
+        """No two looks are the same where SQL may run a function of the program's: nothing leads to it."""
+        try:
+            functions = own_functions(connection)
+            if not functions:
+                return None
+            called = self._called | functions_in_schema(connection)
+        except Exception:  # closed, or of another thread
+            return None
+        roots = [node for node in self._nodes.values() if isinstance(node.state, dict)]
+        for node in roots:
+            if node.above is None:
+                texts = (each for each in node.state.values() if type(each) is str)
+                called = called.union(*map(called_names, texts))
+        return None if functions.isdisjoint(called) else object()
 
     @property
     def words(self) -> AbstractSet[str]:
@@ -542,6 +562,13 @@ _ANNOTATIONS = _Aside(
 _LOCK_HELD = _Aside(
     "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), exclusive=True
 )
+
+
+_SQL_RAN = "it may have run a function that {} was given: what such a one changes in memory is not looked at"
+_RUNS_SQL = frozenset({
+    "execute", "executemany", "executescript", "read_sql", "read_sql_query", "to_sql", "fetchall", "fetchone",
+})  # fmt: skip
+"""How code that runs SQL names that."""
 
 
 def _watch_calls(node: ReachedObject) -> _Aside:

@@ -25,6 +25,7 @@ from typing import Any
 from tape_jupyter.core.libraries import is_library_file
 from tape_jupyter.core.memoised import MEMOISED, read_kept
 from tape_jupyter.effects import iterators
+from tape_jupyter.effects.quiet_connections import list_callbacks
 from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope, SlotValues
 from tape_jupyter.encoding.values.user_classes import state_of
 from tape_jupyter.errors import CassetteError
@@ -78,6 +79,7 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("enum", "EnumType"): ("_member_map_",),
     ("logging", "Logger"): ("handlers", "filters"),
     ("sqlite3", "Cursor"): ("connection",),
+    ("sqlite3", "Connection"): ("callbacks",),
     ("multiprocessing", "SynchronizedBase"): ("_obj",),
     ("multiprocessing", "SharedMemory"): ("buf",),
     ("pandas", "NDFrame"): ("attrs",),
@@ -92,7 +94,7 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """What an object that keeps no state of the program's itself leads to of it: attributes by package
 and class; `referent`: what it holds without saying so; `frame_locals`: the local variables of the
-user's code that is suspended in it.
+user's code that is suspended in it; `callbacks`: the functions that a database calls.
 """
 
 _FRAMEWORKS = frozenset(
@@ -187,6 +189,8 @@ def handed(value: Any, name: str) -> Any:
         return _read_frame_locals(value)
     if name == "referent":
         return _find_referent(value)
+    if name == "callbacks":
+        return list_callbacks(value)
     if name in _WORKERS and name not in _list_named_attributes(type(value)):
         return state_of(value).get(name)  # none that a property makes
     return getattr(value, name)
