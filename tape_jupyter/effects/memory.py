@@ -138,6 +138,7 @@ class Snapshot:
         self._aside_of: list[tuple[ReachedObject, _Aside]] = []
         self._unseen: list[str] = []
         self._called: set[str] = set()  # functions that texts of code call, which may be SQL
+        self._plain_databases: set[int] = set()  # of these connections, that call no code by name
         self._sql_code = _Aside(_SQL_RAN, self._look_at_sql_code, _RUNS_SQL)
         self._adopted: dict[int, Any] = {}  # how objects were before other code changed them
         self._shared: set[int] = set()  # containers that both the body and other code changed
@@ -354,9 +355,12 @@ class Snapshot:
 
     def _look_at_sql_code(self, connection: Any) -> Any:
         """No two looks are the same where SQL may run a function of the program's: nothing leads to it."""
+        if id(connection) in self._plain_databases:
+            return None
         try:
             functions = own_functions(connection)
             if not functions:
+                self._plain_databases.add(id(connection))
                 return None
             called = self._called | functions_in_schema(connection)
         except Exception:  # closed, or of another thread
