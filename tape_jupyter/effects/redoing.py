@@ -71,8 +71,10 @@ class Redo:
                 self._find_paths(each)
         elif type(structure) is dict:
             path = structure.get("at")
-            if type(path) is str and (
-                "<type>" not in structure or structure["<type>"] == "standing"
+            if (
+                type(path) is str
+                and (path not in self._by_path)
+                and ("<type>" not in structure or structure["<type>"] == "standing")
             ):
                 target = self._follow_path(path)
                 if target is not None:

@@ -38,7 +38,7 @@ _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
 MADE = "made"
-_MOST_MADE = 2_000
+_MOST_MADE = 5_000
 """Objects of libraries that one body may make and leave behind."""
 
 

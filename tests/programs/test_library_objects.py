@@ -208,7 +208,7 @@ def test_keys_that_a_tool_made_are_found_again_and_their_kept_hashes_are_not_wri
         (lambda: argparse.Namespace(run=lambda: 1), "a function is code"),
         (lambda: argparse.Namespace(kind=argparse.FileType), "a class is code"),
         (lambda: argparse.Namespace(it=(each for each in "ab")), "generator"),
-        (lambda: [ElementTree.Element(str(n)) for n in range(2_001)], "more than 2,000 objects"),
+        (lambda: [ElementTree.Element(str(n)) for n in range(5_001)], "more than 5,000 objects"),
     ],
 )
 def test_what_such_an_object_holds_that_cannot_be_written_is_said(made, why):
