@@ -25,6 +25,7 @@ from operator import is_
 from types import (
     BuiltinFunctionType,
     FunctionType,
+    GetSetDescriptorType,
     MethodType,
     ModuleType,
     SimpleNamespace,
@@ -36,7 +37,7 @@ from tape_jupyter.effects import whole_objects
 from tape_jupyter.effects.hidden_state import hides_state
 from tape_jupyter.effects.paths import MODEL_STATE, Step, is_model
 from tape_jupyter.effects.scope import NAMES
-from tape_jupyter.encoding.values.user_classes import state_of
+from tape_jupyter.encoding.values.user_classes import slots_of, state_of
 
 SCALARS = frozenset({str, int, float, bool, complex, bytes, type(None)})
 
@@ -165,11 +166,55 @@ class Attributes:
         return state
 
     same = staticmethod(_has_same_mapping)
+    is_same_part = staticmethod(is_same_value)
 
     def inside(self, state: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
         for name, item in state.items():
             if type(item) not in SCALARS:
                 yield ("attribute", name), item
+
+
+ELEMENT_TEXTS = ("tag", "text", "tail")
+ELEMENT_PARTS = (*ELEMENT_TEXTS, "attrib", "children")
+
+
+class ElementKind(Attributes):
+    """An element of `xml.etree`: what is written in it, and the elements in it."""
+
+    def copy_state(self, value: Any) -> dict[str, Any]:
+        base: Any = element_base(type(value))
+        if base is not type(value):  # past any code of a class derived of it
+            texts = {name: vars(base)[name].__get__(value) for name in ELEMENT_TEXTS}
+            parts = base.items(value), base.__getitem__(value, slice(None))
+            return (
+                state_of(value)
+                | texts
+                | dict(zip(ELEMENT_PARTS[3:], map(tuple, parts), strict=True))
+            )
+        return {
+            "tag": value.tag,
+            "text": value.text,
+            "tail": value.tail,
+            "attrib": tuple(value.items()),
+            "children": tuple(value),
+        }
+
+    def same(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+        return before.keys() == now.keys() and all(
+            map(self.is_same_part, before.values(), now.values())
+        )
+
+    @staticmethod
+    def is_same_part(one: Any, other: Any) -> bool:
+        if type(one) is type(other) is tuple:  # elements, or names with their texts
+            return len(one) == len(other) and (all(map(is_, one, other)) or one == other)
+        return is_same_value(one, other)
+
+    def inside(self, state: dict[str, Any]) -> Iterator[tuple[Step, Any]]:
+        for number, child in enumerate(state["children"]):
+            yield ("item", number), child
+        if len(state) > len(ELEMENT_PARTS):
+            yield from super().inside({n: v for n, v in state.items() if n not in ELEMENT_PARTS})
 
 
 class NamesKind(Attributes):
@@ -325,6 +370,7 @@ ATTRIBUTES = Attributes()
 NAMES_KIND = NamesKind()
 CLASS, MODULE, FUNCTION, CONTEXT = CodeHolder(), CodeHolder(), FunctionKind(), ContextVariable()
 TRAITS, HANDLER, WRAPPER, MEMBER = TraitsKind(), HandlerKind(), WrapperKind(), EnumMember()
+ELEMENT = ElementKind()
 
 _BY_TYPE: dict[type, Kind] = {
     list: SEQUENCE, deque: SEQUENCE, tuple: TUPLE, dict: MAPPING, set: SET,
@@ -372,7 +418,9 @@ STANDARD_MACHINERY = frozenset([
 ])  # fmt: skip
 """The same of the standard library; and of values that never change."""
 
-_STATE = frozenset({"asyncio.queues", "_thread", "types", "http.cookiejar"})
+_STATE = frozenset(
+    {"asyncio.queues", "_thread", "types", "urllib.request.Request", "unittest.suite"}
+)
 
 MACHINERY = (
     "langchain_core.callbacks.", "langchain_core.tracers.", "langchain_core.runnables.",
@@ -390,9 +438,9 @@ memories, contexts.
 _STORES = (
     "google.adk.sessions.state.", "google.adk.events.event_actions.",
     "workflows.context.state_store.", "rich.table.", "rich.tree.", "rich.text.", "rich.progress.",
-    "IPython.core.display.",
+    "IPython.core.display.", "requests.structures.", "requests.models.Request.", "httpx.Headers.", "httpx.Cookies.",
 )  # fmt: skip
-"""Modules of all those whose objects hold the program's state all the same."""
+"""Modules and classes of all those whose objects hold the program's state all the same."""
 
 _DATA_BASES = frozenset({"BaseModel"})
 
@@ -422,7 +470,7 @@ def _find_kind(kind: type) -> Kind | None:
         return whole_kind
     if is_library_class(kind) and issubclass(kind, logging.Handler):
         return HANDLER
-    if is_library_class(kind) and _is_machinery(kind, root):
+    if is_library_class(kind) and is_machinery(kind):
         return TRAITS if is_widget(kind) else None
     return _find_kind_by_base(kind, root)
 
@@ -437,6 +485,8 @@ def _find_kind_by_base(kind: type, root: str) -> Kind | None:
     ):
         if issubclass(kind, base):
             return base_kind
+    if element_base(kind) is not None:
+        return ELEMENT
     if kind in (frozenset, FunctionType, BuiltinFunctionType, *LINKS):
         return None
     if hides_state(kind):
@@ -444,9 +494,19 @@ def _find_kind_by_base(kind: type, root: str) -> Kind | None:
     return ATTRIBUTES if _has_state(kind, root) else None
 
 
-def _is_machinery(kind: type, root: str) -> bool:
-    module = f"{kind.__module__}."
-    return (root in RESOURCES or module.startswith(MACHINERY)) and not module.startswith(_STORES)
+def is_machinery(kind: type) -> bool:
+    """Whether objects of a library's class are clients, connections or machinery."""
+    name = f"{kind.__module__}.{kind.__name__}."
+    root = kind.__module__.partition(".")[0]
+    return (root in RESOURCES or name.startswith(MACHINERY)) and not name.startswith(_STORES)
+
+
+def element_base(kind: type) -> type | None:
+    """The class of elements of `xml.etree` that a class is, or is derived of."""
+    for base in kind.__mro__:
+        if base.__name__ == "Element" and base.__module__ == "xml.etree.ElementTree":
+            return base if type(vars(base).get("text")) is GetSetDescriptorType else None
+    return None
 
 
 def is_widget(kind: type) -> bool:
@@ -461,7 +521,8 @@ def _has_state(kind: type, root: str) -> bool:
         return True
     if is_dataclass(kind) or any(base.__name__ in _DATA_BASES for base in kind.__mro__):
         return root not in ("typing", "dataclasses")
-    if root in STANDARD_MACHINERY and kind.__module__ not in _STATE:
+    names = {kind.__module__, f"{kind.__module__}.{kind.__name__}"}
+    if root in STANDARD_MACHINERY and _STATE.isdisjoint(names):
         return False
     return bool(kind.__dictoffset__) or root not in sys.stdlib_module_names
 
@@ -482,8 +543,9 @@ _ALSO: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDiction
 
 def _list_inner_attributes(kind: type) -> tuple[str, ...]:
     names = []
-    if kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)) and kind.__dictoffset__:
-        names.append("__dict__")
+    if kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)):
+        names += ["__dict__"] if kind.__dictoffset__ else []
+        names += ["__slots__"] if slots_of(kind).keys() - {"default_factory"} else []
     if is_model(kind):
         names += MODEL_STATE
     if is_widget(kind):

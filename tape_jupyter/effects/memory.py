@@ -41,6 +41,7 @@ from tape_jupyter.effects import figures, kinds, whole_objects
 from tape_jupyter.effects.hidden_state import list_writers
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
+from tape_jupyter.effects.made_classes import is_kept_hash
 from tape_jupyter.effects.paths import (
     SUSPENDED,
     Step,
@@ -50,12 +51,14 @@ from tape_jupyter.effects.paths import (
     step_text,
     suspended_frame,
 )
+from tape_jupyter.effects.quiet_connections import called_names, functions_in_schema, own_functions
 from tape_jupyter.effects.scope import (
     ABSENT,
     NAMES,
     NamesInUse,
     ReachedVariables,
     Scope,
+    SlotValues,
     code_names,
 )
 from tape_jupyter.effects.writing import Writing
@@ -134,6 +137,9 @@ class Snapshot:
         self._libraries = LibraryState()
         self._aside_of: list[tuple[ReachedObject, _Aside]] = []
         self._unseen: list[str] = []
+        self._called: set[str] = set()  # functions that texts of code call, which may be SQL
+        self._plain_databases: set[int] = set()  # of these connections, that call no code by name
+        self._sql_code = _Aside(_SQL_RAN, self._look_at_sql_code, _RUNS_SQL)
         self._adopted: dict[int, Any] = {}  # how objects were before other code changed them
         self._shared: set[int] = set()  # containers that both the body and other code changed
         self.too_large = False
@@ -191,7 +197,7 @@ class Snapshot:
         if node.kind is kinds.CLASS and isinstance(value, ABCMeta):
             self._aside_of.append((node, _REGISTRY))
         elif node.kind is whole_objects.CONNECTION:
-            self._aside_of += [(node, _DATABASE), (node, _CONNECTED)]
+            self._aside_of += [(node, _DATABASE), (node, _CONNECTED), (node, self._sql_code)]
         elif node.kind is kinds.MAPPING and isinstance(value, defaultdict):
             self._aside_of.append((node, _FACTORY))
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
@@ -230,7 +236,7 @@ class Snapshot:
                 inside.append((("attribute", "__class__"), type(value)))
         else:
             inside += [
-                (("attribute", name), getattr(value, name, None))
+                (("attribute", name), _read_inner(value, name))
                 for name in kinds.also_inside(type(value))
             ]
         inside.reverse()  # the first waits last, and is looked at first
@@ -302,6 +308,7 @@ class Snapshot:
             }
         self._libraries.attributes |= code_names(code).attributes
         self._libraries.words |= code_names(code).identifiers
+        self._called |= code_names(code).called
         self._libraries.import_modules(code_names(code).imports)
         for name in code_names(code).imports:
             module = sys.modules.get(name)
@@ -345,6 +352,25 @@ class Snapshot:
                     node.value
                 )
         return states
+
+    def _look_at_sql_code(self, connection: Any) -> Any:
+        """No two looks are the same where SQL may run a function of the program's: nothing leads to it."""
+        if id(connection) in self._plain_databases:
+            return None
+        try:
+            functions = own_functions(connection)
+            if not functions:
+                self._plain_databases.add(id(connection))
+                return None
+            called = self._called | functions_in_schema(connection)
+        except Exception:  # closed, or of another thread
+            return None
+        roots = [node for node in self._nodes.values() if isinstance(node.state, dict)]
+        for node in roots:
+            if node.above is None:
+                texts = (each for each in node.state.values() if type(each) is str)
+                called = called.union(*map(called_names, texts))
+        return None if functions.isdisjoint(called) else object()
 
     @property
     def words(self) -> AbstractSet[str]:
@@ -542,6 +568,13 @@ _LOCK_HELD = _Aside(
 )
 
 
+_SQL_RAN = "it may have run a function that {} was given: what such a one changes in memory is not looked at"
+_RUNS_SQL = frozenset({
+    "execute", "executemany", "executescript", "read_sql", "read_sql_query", "to_sql", "fetchall", "fetchone",
+})  # fmt: skip
+"""How code that runs SQL names that."""
+
+
 def _watch_calls(node: ReachedObject) -> _Aside:
     """Of an object that tells nothing: no two looks at it are the same, where a method is called that
     may change it; or one of the library's objects that hold it.
@@ -642,6 +675,10 @@ def _iterate_results(memoised: Any) -> Iterator[tuple[Step, Any]]:
             yield ("nth", number), entry.result
 
 
+def _read_inner(holder: Any, name: str) -> Any:
+    return SlotValues(holder) if name == "__slots__" else getattr(holder, name, None)
+
+
 def _read_link(holder: Any, name: str) -> Any:
     try:
         return handed(holder, name)
@@ -701,7 +738,8 @@ class _Writer:
 
     def place_of(self, value: Any) -> str:
         try:
-            return self._find_standing_path(value) or self._walk.places().get(id(value), "")
+            standing = self._find_standing_path(value) or self._walk.made_place(value)
+            return standing or self._walk.places().get(id(value), "")
         except LookupError:
             return ""
 
@@ -715,9 +753,12 @@ class _Writer:
             changes.lost.append(f"{_describe_node(node)} was changed: {why}")
             return
         at: At = (None, self._count)
+        self._walk.holder = type(node.value) if _is_librarys_object(node.value) else None
         record = self._write_change(node, now, at, path, changes)
+        before, behind = self._walk.take_records()
         if record:
-            changes.written.append({"at": path, **({"over": True} if over else {}), **record})
+            change = {"at": path, **({"over": True} if over else {}), **record}
+            changes.written += [*before, change, *behind]
             self._count += 1
 
     def _write_change(
@@ -814,11 +855,11 @@ class _Writer:
             new, removed, record["anew"] = now, [], True
         pairs: list[Any] = []
         for key, value in new.items():
-            done, pair = self._attempt_value(
-                [key, value], ((at, "set"), len(pairs)), f"{path}[{key!r}]", changes
-            )
+            done, pair = self._walk.attempt_item(key, value, ((at, "set"), len(pairs)))
             if done:
                 pairs.append(pair)
+            else:
+                changes.lost.append(f"{format_path(f'{path}[{key!r}]')}: {pair}"[:400])
         record |= {"set": pairs} if pairs or record else {}
         if removed:
             done, structure = self._attempt_value(removed, (at, "delete"), path, changes)
@@ -831,22 +872,25 @@ class _Writer:
         record: dict[str, Any] = {}
         for name, members in (("add", now - before), ("discard", before - now)):
             if members:
-                done, structure = self._attempt_value(
-                    sorted(members, key=_rank_member), (at, name), path, changes
-                )
-                record |= {name: structure} if done else {}
+                ordered = sorted(members, key=_rank_member)
+                done, structure = self._walk.attempt_members(ordered, (at, name))
+                if done:
+                    record[name] = structure
+                else:
+                    changes.lost.append(f"{format_path(path)}: {structure}"[:400])
         return record
 
     def _write_attributes(
         self, node: ReachedObject, now: Any, at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
         before: dict[str, Any] = node.state
+        is_same = getattr(node.kind, "is_same_part", kinds.is_same_value)
         record: dict[str, Any] = {}
         set_: dict[str, Any] = {}
         for name, value in now.items():
-            if value is ABSENT or (name in before and kinds.is_same_value(before[name], value)):
+            if value is ABSENT or (name in before and is_same(before[name], value)):
                 continue
-            if _is_cached_view(node.value, name, value):
+            if _is_cached_view(node.value, name, value) or is_kept_hash(node.value, name, value):
                 continue  # made again when it is asked for
             cached = _is_librarys_object(node.value) and _CACHED.search(name) is not None
             part = f"{path}{step_text(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"

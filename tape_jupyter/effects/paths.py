@@ -18,14 +18,15 @@ import json
 import re
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType, MappingProxyType
 from typing import Any
 
 from tape_jupyter.core.libraries import is_library_file
 from tape_jupyter.core.memoised import MEMOISED, read_kept
 from tape_jupyter.effects import iterators
-from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope
+from tape_jupyter.effects.quiet_connections import list_callbacks
+from tape_jupyter.effects.scope import ClosureCells, ReachedVariables, Scope, SlotValues
 from tape_jupyter.encoding.values.user_classes import state_of
 from tape_jupyter.errors import CassetteError
 
@@ -36,6 +37,7 @@ Step = tuple[str, Any]
 
 _ROOT = re.compile(r"module [\w.]+|\w+")
 _NAME = re.compile(r" (\w+)|\.(\w+)|\{(\d+)\}|(\(\))")
+_NAMES_OF: dict[str, Callable[[Any], Any]] = {"__closure__": ClosureCells, "__slots__": SlotValues}
 _LINKS = frozenset(
     [
         "__self__",
@@ -77,6 +79,7 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("enum", "EnumType"): ("_member_map_",),
     ("logging", "Logger"): ("handlers", "filters"),
     ("sqlite3", "Cursor"): ("connection",),
+    ("sqlite3", "Connection"): ("callbacks",),
     ("multiprocessing", "SynchronizedBase"): ("_obj",),
     ("multiprocessing", "SharedMemory"): ("buf",),
     ("pandas", "NDFrame"): ("attrs",),
@@ -91,7 +94,7 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """What an object that keeps no state of the program's itself leads to of it: attributes by package
 and class; `referent`: what it holds without saying so; `frame_locals`: the local variables of the
-user's code that is suspended in it.
+user's code that is suspended in it; `callbacks`: the functions that a database calls.
 """
 
 _FRAMEWORKS = frozenset(
@@ -186,6 +189,8 @@ def handed(value: Any, name: str) -> Any:
         return _read_frame_locals(value)
     if name == "referent":
         return _find_referent(value)
+    if name == "callbacks":
+        return list_callbacks(value)
     if name in _WORKERS and name not in _list_named_attributes(type(value)):
         return state_of(value).get(name)  # none that a property makes
     return getattr(value, name)
@@ -257,7 +262,7 @@ def follow_path(path: str, scope: Scope) -> Any:
 
 def _follow_step(value: Any, step: Step) -> Any:  # noqa: PLR0911 - one line a sort of step
     kind, key = step
-    if kind == "name" and isinstance(value, (ReachedVariables, ClosureCells)):
+    if kind == "name" and isinstance(value, (ReachedVariables, ClosureCells, SlotValues)):
         return value.get(key)
     if kind == "attribute":
         return _read_attribute(value, key)
@@ -289,8 +294,8 @@ def _read_attribute(value: Any, name: str) -> Any:  # noqa: PLR0911 - one line a
     """An attribute that the object itself holds, past any code of its class."""
     if name == "__class__":
         return type(value)
-    if name == "__closure__":
-        return ClosureCells(value)
+    if name in _NAMES_OF:
+        return _NAMES_OF[name](value)
     if name == "__dict__" or (name in MODEL_STATE and is_model(type(value))):
         return object.__getattribute__(value, name)
     if name in handed_on(type(value)):

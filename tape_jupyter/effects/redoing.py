@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -11,15 +12,18 @@ from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.effects import kinds, whole_objects
 from tape_jupyter.effects.kinds import kind_of_type
-from tape_jupyter.effects.paths import follow_path, format_path
-from tape_jupyter.effects.scope import (
-    ClosureCells,
-    Environment,
-    ReachedVariables,
-    Scope,
+from tape_jupyter.effects.made_classes import (
+    MAPPINGS,
+    SEQUENCES,
+    TEXTS,
+    find_made_class,
+    made_base,
+    make_bare,
 )
-from tape_jupyter.effects.writing import EffectReader, PartRestorer
-from tape_jupyter.encoding.values.user_classes import dict_of, fill, slots_of
+from tape_jupyter.effects.paths import follow_path, format_path, parse_path
+from tape_jupyter.effects.scope import NAMES, Scope
+from tape_jupyter.effects.writing import MADE, EffectReader, PartRestorer
+from tape_jupyter.encoding.values.user_classes import dict_of, fill, set_attributes, slots_of
 from tape_jupyter.encoding.values.walker import At, need
 from tape_jupyter.errors import CassetteError
 
@@ -33,8 +37,22 @@ class Redo:
         self._walk = EffectReader(self._require_standing)
         self.problems: list[str] = []
         """What could not be done, in words."""
+        self._make_objects()
         self._find_paths(list(changes))
         self._before = self._copy_shared()
+
+    def _make_objects(self) -> None:
+        """Those that the body made: what is in them is put there once all are here."""
+        for change in self._changes:
+            if "class" not in change:
+                continue
+            try:
+                kind = find_made_class(change, None)
+                is_text = made_base(kind) in TEXTS
+                text = self._walk.thaw(change["content"], None) if is_text else None
+                self._by_path[str(change.get("at"))] = make_bare(kind, text)
+            except Exception as why:
+                self.problems.append(f"{change['class']}: {why}"[:300])
 
     def _copy_shared(self) -> dict[str, Any]:
         """By path, what is in the containers that code changes which runs in replay, too."""
@@ -53,8 +71,10 @@ class Redo:
                 self._find_paths(each)
         elif type(structure) is dict:
             path = structure.get("at")
-            if type(path) is str and (
-                "<type>" not in structure or structure["<type>"] == "standing"
+            if (
+                type(path) is str
+                and (path not in self._by_path)
+                and ("<type>" not in structure or structure["<type>"] == "standing")
             ):
                 target = self._follow_path(path)
                 if target is not None:
@@ -71,7 +91,8 @@ class Redo:
         """What stands at a path, or was put where `$...` says; None where nothing does."""
         if place.startswith("$"):
             return self._walk.places().get(place)
-        return self._by_path.get(place) or self._follow_path(place)
+        known = self._by_path.get(place)
+        return self._follow_path(place) if known is None else known
 
     def _follow_path(self, path: str) -> Any:
         try:
@@ -89,7 +110,7 @@ class Redo:
 
     def run(self) -> None:
         """Change the objects."""
-        for number, change in enumerate(self._changes):
+        for number, change in self._list_numbered():
             path = str(change.get("at"))
             try:
                 if path in self._before:
@@ -100,13 +121,23 @@ class Redo:
 
     def run_handlers(self) -> None:
         """Of the changes only those of which handlers loggers have: records go to them meanwhile."""
-        for number, change in enumerate(self._changes):
+        for number, change in self._list_numbered():
             path = str(change.get("at"))
             if path.endswith(".handlers") and path in self._by_path:
                 self._apply_change(self._by_path[path], change, (None, number))
 
+    def _list_numbered(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The changes, numbered past the objects that were made."""
+        number = 0
+        for change in self._changes:
+            yield number, change
+            number += "class" not in change
+
     def _apply_change(self, live: Any, change: Mapping[str, Any], at: At) -> None:
-        if "whole" in change:
+        self._walk.holder = type(live) if kinds.is_librarys(type(live)) else None
+        if "class" in change:
+            self._fill_made(live, change)
+        elif "whole" in change:
             self._replace_contents(live, self._walk.thaw(change["whole"], (at, "whole")))
         elif "kept" in change:
             self._set_kept(live, change, at)
@@ -124,6 +155,29 @@ class Redo:
             base.difference_update(
                 live, self._walk.thaw(change.get("discard", []), (at, "discard"))
             )
+
+    def _fill_made(self, live: Any, change: Mapping[str, Any]) -> None:
+        place = ((None, MADE), parse_path(str(change["at"]))[1][0][1])
+        base, at = made_base(type(live)), (place, "content")
+        content = change.get("content")
+        if base in SEQUENCES:
+            self._fill_sequence(live, base, change, at)
+        elif base in MAPPINGS:
+            for key, value in self._walk.items(content, at):
+                base.__setitem__(live, key, value)
+        elif base is set:
+            base.update(live, self._walk.sequence(content, at))
+        elif kinds.element_base(type(live)) is not None:
+            for name, value in self._walk.mapping(content, at).items():
+                _set_element_part(live, name, value)
+        set_attributes(
+            live, self._walk.mapping(change.get("attributes", {}), (place, "attributes"))
+        )
+
+    def _fill_sequence(self, live: Any, base: Any, change: Mapping[str, Any], at: At) -> None:
+        if base is deque:
+            deque.__init__(live, maxlen=change.get("maxlen"))
+        base.extend(live, self._walk.sequence(change.get("content"), at))
 
     def _replace_contents(self, live: Any, recorded: Any) -> None:
         kind = kind_of_type(type(live))
@@ -211,7 +265,7 @@ def _refuse_other(live: Any) -> CassetteError:
 
 def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Callable[[str], Any]]:
     """How an attribute of this object is set, and how it is taken away."""
-    if isinstance(live, (ReachedVariables, ClosureCells, Environment)):
+    if isinstance(live, NAMES):
         return live.set, live.delete
     if hasattr(live, "get") and type(live).__name__ == "ContextVar":
         return (lambda _name, value: live.set(value)), do_nothing
@@ -230,6 +284,19 @@ def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Calla
     ), lambda name: _remove_attribute(live, name)
 
 
+def _set_element_part(element: Any, name: str, value: Any) -> None:
+    """Set what is written in an element of `xml.etree`, past any code of a class derived of it."""
+    base: Any = kinds.element_base(type(element))
+    if name == "children":
+        base.__setitem__(element, slice(None), value)
+    elif name == "attrib":
+        attributes = vars(base)["attrib"].__get__(element)
+        attributes.clear()
+        attributes.update(value)
+    else:
+        vars(base)[name].__set__(element, value)
+
+
 def _bind_name(live: ModuleType | FunctionType, name: str, value: Any) -> None:
     if name.startswith("__") and kinds.is_settable(live, name):
         setattr(live, name, value)
@@ -238,7 +305,9 @@ def _bind_name(live: ModuleType | FunctionType, name: str, value: Any) -> None:
 
 
 def _set_attribute(live: Any, name: str, value: Any, at: At) -> None:
-    if name != "__class__":
+    if name in kinds.ELEMENT_PARTS and kinds.element_base(type(live)) is not None:
+        _set_element_part(live, name, value)
+    elif name != "__class__":
         fill(live, {name: value}, at)
     elif kinds.is_users_class(value) and kinds.is_users_class(type(live)):
         object.__setattr__(live, name, value)

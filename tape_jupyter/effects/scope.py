@@ -19,6 +19,8 @@ from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from tape_jupyter.core.libraries import is_library_path
+from tape_jupyter.effects.quiet_connections import called_names
+from tape_jupyter.encoding.values.user_classes import slots_of
 from tape_jupyter.errors import CassetteError
 
 WHOLE_NAMESPACE = frozenset({"globals", "vars", "locals", "exec", "eval", "get_ipython"})
@@ -87,7 +89,8 @@ in place only where it is told to says `inplace`.
 class CodeNames(NamedTuple):
     """What a code object names: global variables; whether it could write into an array or a table;
     whether it may reach variables that it does not name; attributes that it sets or deletes; all
-    names in it that are looked up, those of attributes among them; modules that it imports. Where it
+    names in it that are looked up, those of attributes among them; modules that it imports; what its
+    texts call that may be SQL. Where it
     looks names up by their text (`setattr`), all that its texts could name count.
     """
 
@@ -97,6 +100,7 @@ class CodeNames(NamedTuple):
     attributes: frozenset[str]
     identifiers: frozenset[str]
     imports: frozenset[str]
+    called: frozenset[str]
 
 
 @lru_cache(maxsize=4096)
@@ -142,7 +146,15 @@ def code_names(code: CodeType) -> CodeNames:
         frozenset(attributes),
         frozenset(identifiers),
         frozenset(imports),
+        _list_called(code),
     )
+
+
+def _list_called(code: CodeType) -> frozenset[str]:
+    """What texts of the code call, and those of the functions defined inside it."""
+    inner = [code_names(each).called for each in code.co_consts if isinstance(each, CodeType)]
+    texts = [called_names(each) for each in code.co_consts if isinstance(each, str)]
+    return frozenset().union(*inner, *texts)
 
 
 _SET_BY_TEXT = frozenset({"setattr", "delattr", "__dict__", "vars", "__setattr__"})
@@ -216,6 +228,32 @@ class ClosureCells:
         del self.cells[name].cell_contents
 
 
+class SlotValues:
+    """The attributes that a container of somebody's own class keeps in slots."""
+
+    def __init__(self, container: Any) -> None:
+        self._container = container
+        self._slots = slots_of(type(container))
+
+    def copy_state(self) -> dict[str, Any]:
+        state = {}
+        for name, slot in self._slots.items():
+            try:
+                state[name] = slot.__get__(self._container)
+            except AttributeError:
+                state[name] = ABSENT
+        return state
+
+    def get(self, name: str) -> Any:
+        return self._slots[name].__get__(self._container)
+
+    def set(self, name: str, value: Any) -> None:
+        self._slots[name].__set__(self._container, value)
+
+    def delete(self, name: str) -> None:
+        self._slots[name].__delete__(self._container)
+
+
 def is_kept_out(name: str) -> bool:
     """Whether an environment variable leads programs elsewhere or holds a key: no recording sets it."""
     return _KEPT_OUT.search(name) is not None
@@ -247,7 +285,7 @@ class Environment:
 
 
 ENVIRONMENT = Environment()
-NAMES: tuple[type, ...] = (ReachedVariables, ClosureCells, Environment)
+NAMES: tuple[type[Any], ...] = (ReachedVariables, ClosureCells, SlotValues, Environment)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.readable_memory import owns_memory, require_readable
 from tape_jupyter.effects import figures, hidden_state, iterators
 from tape_jupyter.effects.paths import Step
+from tape_jupyter.effects.quiet_connections import quiet, quiet_cursor
 from tape_jupyter.encoding.values.walker import CannotFreeze
 from tape_jupyter.errors import CassetteError
 
@@ -226,10 +227,9 @@ def _look_at_connection(value: Any) -> Any:
     try:
         if file_of_value(value):
             return _read_row_shape(value), value.total_changes if value.in_transaction else None
-        cursor = value.cursor()
-        cursor.row_factory = None
         pragmas = ("schema_version", "user_version")
-        version = [cursor.execute(f"PRAGMA {each}").fetchone()[0] for each in pragmas]
+        with quiet_cursor(value) as cursor:
+            version = [cursor.execute(f"PRAGMA {each}").fetchone()[0] for each in pragmas]
     except Exception:  # closed, or of another thread
         return None
     return _read_row_shape(value), value.total_changes, version, value.in_transaction
@@ -252,9 +252,8 @@ def _read_connection(value: Any) -> tuple[bytes | None, bool, list[str]]:
 
 def _serialize_database(connection: Any) -> bytes:
     """b"" where nothing is in it: there SQLite serializes nothing."""
-    cursor = connection.cursor()
-    cursor.row_factory = None
-    return connection.serialize() if cursor.execute("PRAGMA page_count").fetchone()[0] else b""
+    with quiet_cursor(connection) as cursor:
+        return connection.serialize() if cursor.execute("PRAGMA page_count").fetchone()[0] else b""
 
 
 def _list_factories() -> dict[str, Any]:
@@ -280,9 +279,8 @@ def file_of_value(value: Any) -> str:
     if type(value).__name__ == "memmap":  # of numpy's
         return str(value.filename or "")
     try:
-        cursor = value.cursor()
-        cursor.row_factory = None
-        return str(cursor.execute("PRAGMA database_list").fetchone()[2])
+        with quiet_cursor(value) as cursor:
+            return str(cursor.execute("PRAGMA database_list").fetchone()[2])
     except Exception:  # closed, or of another thread
         return ""
 
@@ -354,27 +352,31 @@ def _put_connection(live: Any, recorded: Any) -> None:
         return
     scratch = sqlite3.connect(":memory:")
     try:
-        if data:
-            scratch.deserialize(data)
-        if is_open and _read_schema(scratch) == _read_schema(live):
-            _put_rows(live, scratch)
-            return
-        if live.in_transaction:
-            live.commit()
-        scratch.backup(live)
-        if is_open:
-            raise CassetteError("what was not committed when it was recorded is committed here")
+        with quiet(live):
+            _put_database(live, scratch, data, is_open=is_open)
     finally:
         scratch.close()
 
 
+def _put_database(live: Any, scratch: Any, data: bytes, *, is_open: bool) -> None:
+    if data:
+        scratch.deserialize(data)
+    if is_open and _read_schema(scratch) == _read_schema(live):
+        _put_rows(live, scratch)
+        return
+    if live.in_transaction:
+        live.commit()
+    scratch.backup(live)
+    if is_open:
+        raise CassetteError("what was not committed when it was recorded is committed here")
+
+
 def _read_schema(connection: Any) -> list[Any]:
     """Its schema; a trigger would do more than what is put there."""
-    cursor = connection.cursor()
-    cursor.row_factory = None
-    schema: list[Any] = cursor.execute(
-        "SELECT type, name, sql FROM sqlite_master ORDER BY name"
-    ).fetchall()
+    with quiet_cursor(connection) as cursor:
+        schema: list[Any] = cursor.execute(
+            "SELECT type, name, sql FROM sqlite_master ORDER BY name"
+        ).fetchall()
     return [object()] if any(kind == "trigger" for kind, _, _ in schema) else schema
 
 
@@ -401,10 +403,9 @@ def how_connected(connection: Any) -> Any:
     databases are attached; None where it cannot be asked.
     """
     try:
-        cursor = connection.cursor()
-        cursor.row_factory = None
-        checks = cursor.execute("PRAGMA foreign_keys").fetchone()
-        rows = cursor.execute("PRAGMA database_list").fetchall()
+        with quiet_cursor(connection) as cursor:
+            checks = cursor.execute("PRAGMA foreign_keys").fetchone()
+            rows = cursor.execute("PRAGMA database_list").fetchall()
     except Exception:  # closed, or of another thread
         return None
     attached = [name for _, name, _ in rows if name != "temp"]
@@ -420,10 +421,9 @@ SQL_CODE = frozenset(
 def functions_in(connection: Any) -> Any:
     """How many functions and orders of texts a connection knows; None where it cannot be asked."""
     try:
-        cursor = connection.cursor()
-        cursor.row_factory = None
-        functions = cursor.execute("SELECT count(*) FROM pragma_function_list").fetchone()[0]
-        return functions + len(cursor.execute("PRAGMA collation_list").fetchall())
+        with quiet_cursor(connection) as cursor:
+            functions = cursor.execute("SELECT count(*) FROM pragma_function_list").fetchone()[0]
+            return functions + len(cursor.execute("PRAGMA collation_list").fetchall())
     except Exception:  # closed, or of another thread
         return None
 
@@ -462,9 +462,8 @@ def _look_at_generator(value: Any) -> Any:
     return (frame.f_lasti, {name: repr(each)[:200] for name, each in frame.f_locals.items()})
 
 
-def _digest_element(value: Any) -> Any:
-    """Of an element of a tree of XML, with all below it."""
-    return hash(sys.modules["xml.etree.ElementTree"].tostring(value))
+def _look_at_cookies(jar: Any) -> Any:
+    return [(each.domain, each.path, each.name, each.value) for each in jar]
 
 
 def _read_line_number(reader: Any) -> int:
@@ -635,7 +634,9 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("matplotlib", "Figure"): _FIGURE,
     ("unittest", "NonCallableMock"): _build_named_kind(_look_at_mock),
     ("socket", "socket"): _build_named_kind(_look_at_socket),
-    ("xml.etree.ElementTree", "Element"): _build_named_kind(_digest_element),
+    ("http.cookiejar", "CookieJar"): _build_named_kind(
+        _look_at_cookies, "a recording does not keep cookies that clients send"
+    ),
     **dict.fromkeys(
         [("lxml", "_Element"), ("lxml", "_ElementTree")],
         _build_named_kind(hidden_state.digest_lxml),

@@ -4,62 +4,298 @@ path.
 
 from __future__ import annotations
 
+import functools
+from collections import deque
 from collections.abc import Callable, Mapping
+from types import BuiltinMethodType, MethodType
 from typing import Any
 
+from tape_jupyter.effects import kinds, made_classes
 from tape_jupyter.encoding.values import registry
+from tape_jupyter.encoding.values.user_classes import (
+    BY_NAME,
+    PLAIN,
+    class_path,
+    find_class,
+    has_hash_of_its_own,
+)
 from tape_jupyter.encoding.values.walker import (
     SAME,
     TYPE,
     At,
     CannotFreeze,
     Codec,
+    Entangled,
     Freezer,
     Thawer,
     need,
     place_text,
 )
+from tape_jupyter.errors import CassetteError
 
 STANDING = "standing"
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
+MADE = "made"
+_MOST_MADE = 5_000
+"""Objects of libraries that one body may make and leave behind."""
+
+
 class Writing(Freezer):
-    """A walk that writes what stands in the program already as {"<type>": "standing", "at": path}."""
+    """A walk that writes what stands in the program already as {"<type>": "standing", "at": path}.
+
+    Objects that it makes again from their attributes (made_classes.py) are written beside, each as a
+    record of its own that others refer to by {"<type>": "standing", "at": "made[3]"}, so that they
+    may lead to each other. What is in a set, or a key, has its record before what refers to it: it is
+    asked for its hash.
+    """
 
     def __init__(self, find_path: Callable[[Any], str | None]) -> None:
         super().__init__(registry.state_codec)
         self._unchanged = find_path
         self._itself: Any = None
+        self._made: dict[int, int] = {}  # the number of each, by its id
+        self._values: list[Any] = []
+        self._waiting: deque[int] = deque()
+        self._unfinished: set[int] = set()
+        self._records: list[dict[str, Any]] = []
+        self._before = 0
+        self._is_hashing = False
+        self._is_flat = False
+        self.holder: type | None = None
+        """The class of the object whose attributes are written."""
 
     def attempt_contents(self, value: Any, at: At) -> tuple[bool, Any]:
         """`attempt` for an object that stands in the program, written as what it is now."""
         self._itself = value
         return self.attempt(value, at)
 
+    def attempt_members(self, values: list[Any], at: At) -> tuple[bool, Any]:
+        """`attempt` for members of a set."""
+        return self._attempt(
+            lambda: [self._freeze_hashed(v, (at, i)) for i, v in enumerate(values)]
+        )
+
+    def attempt_item(self, key: Any, value: Any, at: At) -> tuple[bool, Any]:
+        """`attempt` for a key and its value."""
+        return self._attempt(
+            lambda: [self._freeze_hashed(key, (at, 0)), self.freeze(value, (at, 1))]
+        )
+
+    def attempt(self, value: Any, at: At) -> tuple[bool, Any]:
+        return self._attempt(lambda: self.freeze(value, at))
+
+    def _attempt(self, write: Callable[[], Any]) -> tuple[bool, Any]:
+        """Objects of the program's own classes stand inside of each other where they can."""
+        done, structure, is_entangled = self._attempt_once(write)
+        if is_entangled:
+            self._is_flat = True
+            done, structure, _ = self._attempt_once(write)
+            self._is_flat = False
+        return done, structure
+
+    def _attempt_once(self, write: Callable[[], Any]) -> tuple[bool, Any, bool]:
+        """Whether it could be written; the structure, or why not; and whether it leads back to itself."""
+        seen, made, records = len(self._seen), len(self._made), len(self._records)
+        before = self._before
+        try:
+            structure = write()
+            self._put_finished_first(records)
+            while self._waiting:
+                self._finish(self._waiting.popleft())
+        except Exception as reason:  # CannotFreeze, or the object's own code failed
+            self._forget_since(seen)
+            for value in self._values[made:]:
+                del self._made[id(value)]
+            del self._values[made:], self._records[records:]
+            self._waiting.clear()
+            self._unfinished.clear()
+            self._before, self._depth, self._is_hashing = before, 0, False
+            return False, str(reason), isinstance(reason, Entangled)
+        return True, structure, False
+
+    def _put_finished_first(self, since: int) -> None:
+        """Records that stand before the change that is written now."""
+        finished = self._records[since:]
+        self._records[self._before : self._before] = finished
+        del self._records[since + len(finished) :]
+        self._before += len(finished)
+
+    def take_records(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The records to stand before the change that was written last, and behind it."""
+        records, self._records = self._records, []
+        before, self._before = self._before, 0
+        return records[:before], records[before:]
+
+    def made_place(self, value: Any) -> str:
+        """How one of these objects is told; "" for any other."""
+        number = self._made.get(id(value))
+        return "" if number is None else f"{MADE}[{number}]"
+
     def freeze(self, value: Any, at: At) -> Any:
-        if type(value) not in _LEAVES and value is not self._itself:
+        kind = type(value)
+        if kind not in _LEAVES and value is not self._itself:
             try:
                 path = self._unchanged(value)
             except LookupError as why:
                 raise CannotFreeze(at, value, str(why)) from None
             if path is not None:
                 return {TYPE: STANDING, "at": path}
+            if self._is_made(value):
+                return self._refer_to_made(value, at)
+            if kind in _CODE or isinstance(value, type):
+                return self._freeze_code(value, at)
         return super().freeze(value, at)
+
+    def _is_made(self, value: Any) -> bool:
+        kind = type(value)
+        if id(value) in self._made or id(value) in self._seen:
+            return id(value) in self._made
+        codec = registry.state_codec(kind)
+        is_nested = codec is not None and not (self._is_flat and codec in _FLAT)
+        return not is_nested and made_classes.made_base(kind) is not None
+
+    def _refer_to_made(self, value: Any, at: At) -> dict[str, Any]:
+        if id(value) not in self._made:
+            if len(self._made) >= _MOST_MADE:
+                raise CannotFreeze(at, value, f"more than {_MOST_MADE:,} objects were made")
+            number = self._made[id(value)] = len(self._made)
+            self._values.append(value)
+            self._waiting.append(number)
+            self._unfinished.add(number)
+        number = self._made[id(value)]
+        has_own_hash = has_hash_of_its_own(type(value))
+        if self._is_hashing and number in self._unfinished and has_own_hash:
+            if number in self._waiting:
+                self._waiting.remove(number)
+                self._finish(number)
+            elif not made_classes.is_hash_of_plain_parts(value):
+                raise CannotFreeze(at, value, "its hash depends on what leads back to it")
+        return {TYPE: STANDING, "at": f"{MADE}[{number}]"}
+
+    def _finish(self, number: int) -> None:
+        """Write the record of one."""
+        value = self._values[number]
+        place: At = ((None, MADE), number)
+        outer, self.holder, self._depth = (self.holder, self._depth), type(value), 0
+        record = {"at": f"{MADE}[{number}]", **made_classes.describe_class(value, place)}
+        try:
+            record |= self._write_content(value, (place, "content"))
+            attributes = made_classes.attributes_of(value)
+            if attributes:
+                record["attributes"] = self.mapping(attributes, (place, "attributes"))
+        except CannotFreeze as why:
+            raise type(why)(None, value, str(why)) from None
+        self.holder, self._depth = outer
+        self._unfinished.discard(number)
+        self._records.append(record)
+
+    def _write_content(self, value: Any, at: At) -> dict[str, Any]:
+        base = made_classes.made_base(type(value))
+        if base in made_classes.TEXTS:
+            return {"content": super().freeze(base(value), at)}
+        if base in made_classes.SEQUENCES:
+            limit = {"maxlen": value.maxlen} if base is deque else {}
+            return {"content": self.sequence(list(base.__iter__(value)), at), **limit}
+        if base in made_classes.MAPPINGS:
+            return {"content": self.items(kinds.MAPPING.copy_state(value), at)}
+        if base is set:
+            members = sorted(set.__iter__(value), key=repr)
+            return {"content": [self._freeze_hashed(v, (at, i)) for i, v in enumerate(members)]}
+        if base is not object:  # an element
+            state = kinds.ELEMENT.copy_state(value)
+            return {"content": self.mapping({n: state[n] for n in kinds.ELEMENT_PARTS}, at)}
+        return {}
+
+    def items(self, value: Any, at: At) -> list[list[Any]]:
+        return [
+            [self._freeze_hashed(k, ((at, i), 0)), self.freeze(v, ((at, i), 1))]
+            for i, (k, v) in enumerate(value.items())
+        ]
+
+    def _freeze_hashed(self, value: Any, at: At) -> Any:
+        outer, self._is_hashing = self._is_hashing, True
+        structure = self.freeze(value, at)
+        self._is_hashing = outer
+        return structure
+
+    def freeze_unshared(self, value: Any, at: At) -> Any:
+        """Of a member of a set, which is written before it, so that its hash is known."""
+        before = len(self._seen)
+        structure = self._freeze_hashed(value, at)
+        new = list(self._seen.items())[before:]
+        self._forget_since(before)
+        self._seen |= {key: seen for key, seen in new if _is_in_record(seen[0])}
+        return structure
+
+    def _freeze_code(self, value: Any, at: At) -> Any:
+        """A class or a method that an object of a library keeps, where it is of the same library."""
+        if isinstance(value, type):
+            if made_classes.may_name(value, self.holder):
+                return {TYPE: "class", "class": class_path(value)}
+        elif type(value) is functools.partial:
+            if type(value.func) in _METHODS:
+                parts = {"func": value.func, "args": value.args, "keywords": value.keywords}
+                return {TYPE: "partial", **self.mapping(parts, at)}
+        elif made_classes.find_method(value.__self__, value.__name__, self.holder) == value:
+            of = self.freeze(value.__self__, (at, "of"))
+            return {TYPE: "method", "of": of, "name": value.__name__}
+        return super().freeze(value, at)
+
+
+_METHODS = frozenset({MethodType, BuiltinMethodType, type([].__len__)})
+_CODE = _METHODS | {functools.partial}
+_FLAT = (PLAIN, BY_NAME["dataclass"])
+
+
+def _is_in_record(at: At) -> bool:
+    """Whether a place is in the record of an object that was made."""
+    while at is not None and at[0] is not None:
+        at = at[0]
+    return at is not None and at[1] == MADE
 
 
 class EffectReader(Thawer):
     """The other direction; `resolve` gives the object of a path."""
 
     def __init__(self, resolve: Callable[[str], Any]) -> None:
-        codec = Codec(
-            STANDING,
-            lambda _value, _walk, _at: {},
-            lambda s, _walk, at: resolve(need(s["at"], str, at)),
-        )
-        super().__init__(
-            lambda name: codec if name == STANDING else registry.state_codec_named(name)
-        )
+        self.holder: type | None = None
+        """The class of the object whose attributes are read."""
+        codecs = {
+            name: Codec(name, _write_nothing, thaw)
+            for name, thaw in (
+                (STANDING, lambda s, _walk, at: resolve(need(s["at"], str, at))),
+                ("class", self._thaw_class),
+                ("method", self._thaw_method),
+                ("partial", self._thaw_partial),
+            )
+        }
+        super().__init__(lambda name: codecs.get(name) or registry.state_codec_named(name))
+
+    def _thaw_class(self, s: dict[str, Any], _walk: Thawer, at: At) -> type:
+        name = need(s["class"], str, at)
+        kind = made_classes.PLAIN_TYPES.get(name) or find_class(name, at)
+        if not made_classes.may_name(kind, self.holder):
+            raise CassetteError(f"the class {name} is not given to a program by a recording")
+        return kind
+
+    def _thaw_method(self, s: dict[str, Any], walk: Thawer, at: At) -> Any:
+        owner = walk.thaw(s["of"], (at, "of"))
+        method = made_classes.find_method(owner, need(s["name"], str, at), self.holder)
+        if method is None:
+            raise CassetteError(f"the method {s['name']} is not given to a program by a recording")
+        return method
+
+    def _thaw_partial(self, s: dict[str, Any], walk: Thawer, at: At) -> Any:
+        parts = walk.mapping({name: s[name] for name in ("func", "args", "keywords")}, at)
+        if type(parts["func"]) not in _METHODS:
+            raise CassetteError("it calls what no recording may")
+        return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
+
+
+def _write_nothing(_value: Any, _walk: Freezer, _at: At) -> dict[str, Any]:
+    return {}  # never asked: Writing writes these
 
 
 class EffectWriter(Freezer):

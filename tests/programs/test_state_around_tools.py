@@ -39,7 +39,6 @@ import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy
 import pandas
@@ -678,15 +677,6 @@ def one_of_several_readers() -> Case:
     return lambda: next(held["reader"]), lambda: "".join(copy.copy(held["reader"])), back
 
 
-def an_element_of_xml() -> Case:
-    shop = ElementTree.Element("shop")
-    return (
-        lambda: shop.set("open", "yes"),
-        lambda: shop.get("open"),
-        lambda: shop.attrib.clear(),
-    )
-
-
 def a_file_elsewhere_that_is_removed() -> Case:
     file = Path(tempfile.mkdtemp()) / "a.txt"
     file.write_text("a")
@@ -719,7 +709,6 @@ NAMED = {
     a_table_of_a_library: "encodings.aliases.aliases, which belongs to a library",
     a_librarys_function_by_its_text: "json.dumps, which belongs to a library",
     a_digest_that_goes_on: "digest",
-    an_element_of_xml: "shop",
     **({one_of_several_readers: "reader"} if sys.version_info < (3, 14) else {}),
     a_file_elsewhere_that_is_removed: "it removed",
     a_module_that_registers_what_it_has: "it imported stand_one",

@@ -239,6 +239,14 @@ BY_TYPE: dict[type, Codec] = {
     Decimal: _build_text_codec("Decimal", str, Decimal),
     Fraction: _build_parts_codec(Fraction, "numerator", "denominator"),
     UUID: _build_text_codec("UUID", str, UUID),
+    re.Pattern: Codec(
+        "pattern",
+        lambda value, walk, at: {
+            "pattern": walk.freeze(value.pattern, at),
+            "flags": value.flags & ~re.DEBUG,
+        },
+        lambda s, walk, at: re.compile(walk.thaw(s["pattern"], at), need(s["flags"], int, at)),
+    ),
     range: _build_parts_codec(range, "start", "stop", "step"),
     slice: _build_parts_codec(slice, "start", "stop", "step"),
     EllipsisType: _build_constant_codec("Ellipsis", ...),

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MemberDescriptorType
 from typing import Any
 
@@ -176,6 +177,62 @@ def state_of(instance: Any) -> dict[str, Any]:
     return attributes | own_dict(instance)
 
 
+def set_attributes(instance: Any, values: Mapping[str, Any]) -> None:
+    """Set attributes that the instance of a library's class had: also one with a name like `__x__`,
+    where its class has no such.
+    """
+    slots = slots_of(type(instance))
+    for name, value in values.items():
+        if name in slots:
+            slots[name].__set__(instance, value)
+        elif re.fullmatch(r"__\w+__", name) and hasattr(type(instance), name):
+            raise CassetteError(f"{name!r} is not an attribute that a value can have")
+        else:
+            dict_of(instance)[name] = value
+
+
+_HASHES: tuple[Any, ...] = (None, *(c.__hash__ for c in (object, str, bytes, int, float)))
+_LARGEST_SMALL_NUMBER = 1 << 16
+
+
+def has_hash_of_its_own(kind: type) -> bool:
+    """Whether its attributes may decide the hash of an instance."""
+    return kind.__hash__ not in _HASHES
+
+
+def is_own_hash(owner: Any, value: Any) -> bool:
+    """Whether an attribute is as large as the hash of its owner."""
+    if type(value) is not int or abs(value) <= _LARGEST_SMALL_NUMBER:
+        return False
+    try:
+        return has_hash_of_its_own(type(owner)) and hash(owner) == value
+    except Exception:  # its own code: it has none
+        return False
+
+
+def lasting_state(value: Any, make_twin: Callable[[], Any]) -> dict[str, Any]:
+    """Its attributes. A hash that it keeps in one is another one in each process: it is None, or left
+    out, where an object without it has that hash, too.
+    """
+    state = state_of(value)
+    for name in [name for name in state if is_own_hash(value, state[name])]:
+        rest = {n: v for n, v in state.items() if n != name}
+        for other in ({**state, name: None}, rest):
+            if _has_hash_of(value, make_twin, other):
+                state = other
+                break
+    return state
+
+
+def _has_hash_of(value: Any, make_twin: Callable[[], Any], state: dict[str, Any]) -> bool:
+    try:
+        twin = make_twin()
+        set_attributes(twin, state)
+        return hash(twin) == hash(value)
+    except Exception:  # its own code misses something
+        return False
+
+
 # Enum: by name, because a member's value may be anything.
 
 
@@ -243,7 +300,8 @@ def _freeze_dataclass(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
         raise CannotFreeze(
             at, value, f"a dataclass that is also a builtin type ({reason})"
         ) from None
-    return {"class": name, "fields": walk.mapping(state_of(value), (at, "fields"))}
+    state = lasting_state(value, lambda: bare(type(value)))
+    return {"class": name, "fields": walk.mapping(state, (at, "fields"))}
 
 
 def _thaw_dataclass(s: dict[str, Any], walk: Thawer, at: At) -> Any:
@@ -323,9 +381,10 @@ def is_plain_class(kind: type) -> bool:
 
 
 def _freeze_plain(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
+    state = lasting_state(value, lambda: bare(type(value)))
     return {
         "class": _require_class_name(value, at),
-        "fields": walk.mapping(state_of(value), (at, "fields")),
+        "fields": walk.mapping(state, (at, "fields")),
     }
 
 

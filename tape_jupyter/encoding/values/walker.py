@@ -45,6 +45,10 @@ class CannotFreeze(TapeError, TypeError):
         super().__init__(f"{self.place}: cannot freeze a {self.kind}{': ' if why else ''}{why}")
 
 
+class Entangled(CannotFreeze):
+    """A value that leads back to itself, or too deep, to be written inside of each other."""
+
+
 class Codec(NamedTuple):
     """How one type is written: `freeze(value, walk, at)` gives the fields beside the mark, `thaw`
     the value again.
@@ -100,7 +104,7 @@ class Freezer:
                 return value
             return {TYPE: "float", "value": repr(value)}
         if self._depth > MAX_DEPTH:
-            raise CannotFreeze(at, value, f"nested deeper than {MAX_DEPTH} levels")
+            raise Entangled(at, value, f"nested deeper than {MAX_DEPTH} levels")
         self._depth += 1
         try:
             return self._freeze_container(value, kind, at)
@@ -174,7 +178,7 @@ class Freezer:
     def _freeze_once(self, value: Any, at: At, write: Callable[[Any, At], Any]) -> Any:
         key = id(value)
         if key in self._open:
-            raise CannotFreeze(
+            raise Entangled(
                 at, value, f"it contains itself (a cycle back to {place_text(self._seen[key][0])})"
             )
         if key in self._seen:
