@@ -401,10 +401,10 @@ def require_address(section: Mapping[str, Any]) -> None:
     try:
         _read_method_and_url(section)
     except CassetteError:
-        first = next(iter(section), "")
-        raise CassetteError(
-            f"its URL was taken for a secret and masked ({first!r:.80}: {section[first]!r:.80})"
-        ) from None
+        method, url = next(iter(section.items()), ("", ""))
+        masked = f"its URL was taken for a secret and masked ({method!r:.80}: {url!r:.80})"
+        told = masked if "<secret:" in str(url) else f"{method!r:.80}: {url!r:.80} is no address"
+        raise CassetteError(told) from None
 
 
 def without_body(section: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def import_(
     file does not hold is named (missing), and so is what was filled in (assumed). With --out a
     notebook is written beside the cassette: its cells ask as the recorded program did, and the tape
     answers. Nothing is fetched, and no file is overwritten. Exit code 1 where a file of several
-    could not be read.
+    could not be read, or nothing was found.
     """
     from tape_jupyter.cassette import paths
     from tape_jupyter.importers import assemble, recognise, replaying_notebook
@@ -82,7 +82,7 @@ def import_(
                 ]
             ).rstrip()
         )
-    return int(any(each.error for each in done.files))
+    return int(done.path is None or any(each.error for each in done.files))
 
 
 COMMANDS = (import_,)

@@ -28,6 +28,14 @@ def test_out_is_a_notebook(tmp_path):
     assert run("import", tmp_path / "nothing.json").exit_code == 2
 
 
+def test_what_holds_no_call_is_no_import(tmp_path):
+    entry = {"request": {"method": "GET", "url": "javascript:1", "headers": []}, "response": {}}
+    (tmp_path / "x.har").write_text(json.dumps({"log": {"version": "1.2", "entries": [entry]}}))
+    done = run("import", tmp_path / "x.har")
+    assert done.exit_code == 1 and "nothing was found to import" in done.stdout
+    assert "secret" not in done.output
+
+
 def test_a_notebook_that_is_there_stays_as_it_is_and_nothing_is_imported(tmp_path):
     (tmp_path / "trace.json").write_text(json.dumps(request(span("b1", llm()))))
     (tmp_path / "mine.ipynb").write_text("a person's own")
