@@ -32,8 +32,6 @@ from contextlib import suppress
 from operator import is_
 from typing import Any, NamedTuple
 
-from IPython.core.interactiveshell import InteractiveShell
-
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.core.user_code import bag, is_environment
 from tape_jupyter.dataflow.history import Change
@@ -251,6 +249,8 @@ def _take_shell() -> tuple[Any, ...]:
     shell = sys.modules["IPython"].get_ipython()
     if shell is None:
         return ()
+    from IPython.core.interactiveshell import InteractiveShell
+
     bound = InteractiveShell.__dict__.get(_SHOWS)
     plain = shell.display_formatter.formatters["text/plain"]
     return bound, getattr(shell, _SHOWS), bool(plain.pprint)
@@ -260,6 +260,8 @@ def _put_shell(value: tuple[Any, ...]) -> None:
     shell = sys.modules["IPython"].get_ipython()
     if shell is None or not value:
         return
+    from IPython.core.interactiveshell import InteractiveShell
+
     bound, shows, lines = value
     if InteractiveShell.__dict__.get(_SHOWS) is not bound:
         vars(shell).pop(_SHOWS, None)
