@@ -72,7 +72,8 @@ class Derived(Book):
         """The take of that name: as it is, or a new one of this cassette (or take), written at its
         first record.
 
-        Raises CassetteError where its base was changed, or where it is a take of another cassette.
+        Raises CassetteError where its base was changed, or where it is a take of another cassette,
+        TapeUsageError where a new one may not be called so.
         """
         path = takes.path_of(self.root, name)
         if path == self.path:
@@ -82,6 +83,7 @@ class Derived(Book):
             take.refresh()
             take.check_small()
             return self.require_own_take(take)
+        takes.require_new_name(self.root, name)
         take = type(self)(path, of=self._build_take_base(path))
         take.refresh()
         return take

@@ -46,6 +46,14 @@ def check_take_name(name: str) -> str:
     raise TapeUsageError(f"{name[:80]!r} cannot name a take: use 1 to 64 of a-z, 0-9 and '-'")
 
 
+def require_new_name(cassette: Path, name: str) -> None:
+    """Raises TapeUsageError where a new take may not be called so: the cassette's own name stands for
+    the recording itself.
+    """
+    if name == stem(cassette):
+        raise TapeUsageError(f"{name!r} is the recording itself: give the take another name")
+
+
 def path_of(cassette: Path, name: str) -> Path:
     """Where the take of that name of a cassette lies (there or not)."""
     return cassette.parent / FOLDER / f"{stem(cassette)}.{check_take_name(name)}{SUFFIX}"
@@ -349,6 +357,7 @@ def rename(cassette: Path, old: str, new: str) -> Path:
     """Give a take another name; takes of it still find it. Raises TapeUsageError where that name is
     taken.
     """
+    require_new_name(cassette, new)
     path, goal = require_take(cassette, old), path_of(cassette, new)
     chosen = default_take(cassette) == old
     _move_file(

@@ -236,6 +236,10 @@ def test_takes_are_listed_renamed_and_put_aside_and_never_lost(path):
         take.rename("other")
     with pytest.raises(TapeUsageError, match="cannot name a take"):
         take.rename("../x")
+    with pytest.raises(TapeUsageError, match="is the recording itself"):
+        take.rename("main")
+    with pytest.raises(TapeUsageError, match="is the recording itself"):
+        tape.open(path).take("main")
     data = take.path.read_bytes()
     calm = take.rename("calm")
     assert main.takes() == ["calm", "other"] and calm.path.read_bytes() == data
