@@ -208,7 +208,6 @@ print(done.failed, done.away, [(each.text, each.refused) for each in done.ran])
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="mounts something")
 @pytest.mark.parametrize(("mounted", "away"), [("disk", "layers"), ("work/data", "copy")])
 def test_a_disk_that_is_mounted_nearby_stops_no_proof(tmp_path, mounted, away):
     """As a home or a folder of temporary files has one; beside the notebook or in its folder."""
@@ -218,7 +217,7 @@ def test_a_disk_that_is_mounted_nearby_stops_no_proof(tmp_path, mounted, away):
         (tmp_path / folder).mkdir(parents=True)
     script = f"mount -t tmpfs tmpfs '{tmp_path / mounted}' && exec {sys.executable} -c \"$0\" $1"
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, WHERE_SOMETHING_IS_MOUNTED, tmp_path / "work"],
+        ["unshare", "-rm", "sh", "-c", script, WHERE_SOMETHING_IS_MOUNTED, tmp_path / "work"],
         capture_output=True,
         text=True,
         env={**os.environ, "TMPDIR": str(tmp_path)},
