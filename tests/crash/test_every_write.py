@@ -17,6 +17,7 @@ from collections import Counter
 import pytest
 
 import tape_jupyter as tape
+from tape_jupyter.core import temp_dirs
 from tests.harness.bundles import packed
 from tests.harness.exported import recorded
 from tests.harness.faulty_disk import CC, Fault, FaultyDisk
@@ -30,6 +31,7 @@ BIG = os.urandom(5_000_000)  # goes to assets/
 SCRIPT = """
 import urllib3
 import tape_jupyter as tape
+from tape_jupyter.core import temp_dirs
 pool = urllib3.PoolManager()
 @tape.tool
 def look_up(n):
@@ -149,7 +151,7 @@ def faulty(disk, make, words, fault, one=""):
         ended = disk.run(folder, *words, fault=fault._replace(at=at), TMPDIR=str(folder))
         if ended.failed:
             yield ended, folder, whole, clean
-        shutil.rmtree(folder)
+        temp_dirs.clean(folder)  # a run that was cut off leaves folders that may not be read
 
 
 @pytest.mark.spread(5)
