@@ -20,7 +20,7 @@ from tape_jupyter.cassette import external_texts as assets
 from tape_jupyter.cassette import request_refs
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.journal import Journal
-from tape_jupyter.cassette.runs import current_runs, later_recordings, run_of
+from tape_jupyter.cassette.runs import current_run_ids, later_recordings
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core import locks
 from tape_jupyter.core.atomic_write import replacing
@@ -66,9 +66,7 @@ def superseded_runs(records: Iterable[Record]) -> tuple[str, ...]:
         elif "call" in record:
             needs.setdefault(owner(record), set()).update(_find_referred_runs(record))
     known = [owner(run) for run in runs]
-    kept = {run.id for run in current_runs([run_of(run) for run in runs])} | (
-        set(needs) - set(known)
-    )
+    kept = current_run_ids(runs) | (set(needs) - set(known))
     waiting = list(kept)
     while waiting:
         more = needs.get(waiting.pop(), set()) - kept

@@ -77,6 +77,11 @@ def current_runs(runs: Iterable[RecordedRun]) -> list[RecordedRun]:
     return list(Current(runs).kept.values())
 
 
+def current_run_ids(records: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The ids of the runs that count, of `run:` records."""
+    return {run.id for run in current_runs(map(run_of, records))}
+
+
 def newer_than(runs: Iterable[Mapping[str, Any]], run: str) -> str:
     """The recording that counts instead of this one, or "" where this one counts."""
     newer = Current(map(run_of, runs)).newer

@@ -365,9 +365,8 @@ class Snapshot:
             called = self._called | functions_in_schema(connection)
         except Exception:  # closed, or of another thread
             return None
-        roots = [node for node in self._nodes.values() if isinstance(node.state, dict)]
-        for node in roots:
-            if node.above is None:
+        for node in self._nodes.values():
+            if node.above is None and isinstance(node.state, dict):
                 texts = (each for each in node.state.values() if type(each) is str)
                 called = called.union(*map(called_names, texts))
         return None if functions.isdisjoint(called) else object()
@@ -675,6 +674,10 @@ def _iterate_results(memoised: Any) -> Iterator[tuple[Step, Any]]:
             yield ("nth", number), entry.result
 
 
+def _note_lost(changes: Changes, path: str, why: str) -> None:
+    changes.lost.append(f"{format_path(path)}: {why}"[:400])
+
+
 def _read_inner(holder: Any, name: str) -> Any:
     return SlotValues(holder) if name == "__slots__" else getattr(holder, name, None)
 
@@ -782,7 +785,7 @@ class _Writer:
     ) -> tuple[bool, Any]:
         done, structure = self._walk.attempt(value, at)
         if not done and not quiet:
-            changes.lost.append(f"{format_path(path)}: {structure}"[:400])
+            _note_lost(changes, path, structure)
         return done, structure
 
     def _write_whole(
@@ -859,7 +862,7 @@ class _Writer:
             if done:
                 pairs.append(pair)
             else:
-                changes.lost.append(f"{format_path(f'{path}[{key!r}]')}: {pair}"[:400])
+                _note_lost(changes, f"{path}[{key!r}]", pair)
         record |= {"set": pairs} if pairs or record else {}
         if removed:
             done, structure = self._attempt_value(removed, (at, "delete"), path, changes)
@@ -877,7 +880,7 @@ class _Writer:
                 if done:
                     record[name] = structure
                 else:
-                    changes.lost.append(f"{format_path(path)}: {structure}"[:400])
+                    _note_lost(changes, path, structure)
         return record
 
     def _write_attributes(

@@ -66,6 +66,7 @@ def quiet_cursor(connection: Any) -> Iterator[Any]:
         yield cursor
 
 
+_LIST_FUNCTIONS = "SELECT lower(name) FROM pragma_function_list WHERE NOT builtin"
 _CALLED = re.compile(r"(\w+)\s*\(")
 
 
@@ -76,9 +77,8 @@ def called_names(text: str) -> set[str]:
 
 def own_functions(connection: Any) -> set[str]:
     """The names of the functions that the program gave a connection; of an older Python's SQLite, none."""
-    query = "SELECT lower(name) FROM pragma_function_list WHERE NOT builtin"
     with quiet_cursor(connection) as cursor:
-        names = {name for (name,) in cursor.execute(query)}
+        names = {name for (name,) in cursor.execute(_LIST_FUNCTIONS)}
     return names - _list_functions_at_first() if names else names
 
 
@@ -95,7 +95,6 @@ def _list_functions_at_first() -> frozenset[str]:
 
     fresh = sqlite3.connect(":memory:")
     try:
-        query = "SELECT lower(name) FROM pragma_function_list WHERE NOT builtin"
-        return frozenset(name for (name,) in fresh.execute(query))
+        return frozenset(name for (name,) in fresh.execute(_LIST_FUNCTIONS))
     finally:
         fresh.close()

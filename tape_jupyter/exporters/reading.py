@@ -9,7 +9,7 @@ from typing import Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
-from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.runs import current_run_ids
 from tape_jupyter.exporters.recording import ExportedRun, RecordedCall, Recording
 
 _OLD = "calls of recordings that a newer recording of their cell replaced (a replay does not use them either)"
@@ -22,7 +22,7 @@ def read_recording(title: str, cassettes: Sequence[Path]) -> Recording:
     left = 0
     for path in cassettes:
         cassette = Cassette.open(path)
-        used = {run.id for run in current_runs(map(run_of, cassette.runs))}
+        used = current_run_ids(cassette.runs)
         recorded = [_read_call(entry) for entry in cassette.calls if entry.run in used]
         left += len(cassette.calls) - len(recorded)
         with_calls = {call.run for call in recorded}

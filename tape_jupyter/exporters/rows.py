@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import cell_of
 from tape_jupyter.cassette.index_entries import Entry, Overridden
-from tape_jupyter.cassette.runs import RESENT, current_runs, run_of
+from tape_jupyter.cassette.runs import RESENT, current_run_ids
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.core.plain_text import format_count
@@ -104,7 +104,7 @@ def rows_frame(
 
 def rows_of(book: Cassette, of: Of = "call") -> Iterator[Row]:
     """The rows of one cassette or take, in the order of its records."""
-    used = {run.id for run in current_runs(map(run_of, book.runs))}
+    used = current_run_ids(book.runs)
     calls = [entry for entry in book.calls if entry.run in used]
     if of == "run":
         yield from (_build_run_row(book, run, calls) for run in book.runs if run["run"] in used)

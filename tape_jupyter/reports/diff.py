@@ -15,7 +15,7 @@ from tape_jupyter.audit.drift import Drift, of_pairs, of_runs
 from tape_jupyter.audit.run_view import AuditedCall, call_seen, view_run
 from tape_jupyter.cassette.cassette import Cassette, Entry, Overridden
 from tape_jupyter.cassette.records import response_section
-from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.runs import current_run_ids
 from tape_jupyter.core.call import Reply, Value
 from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, count_items, ignore_progress
@@ -94,7 +94,7 @@ def drifts(a: Cassette, b: Cassette, on_progress: Tell = ignore_progress) -> lis
 
 
 def _find_used_calls(cassette: Cassette) -> list[Entry]:
-    used = {run.id for run in current_runs(map(run_of, cassette.runs))}
+    used = current_run_ids(cassette.runs)
     return [entry for entry in cassette.calls if entry.run in used]
 
 

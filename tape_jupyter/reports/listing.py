@@ -11,7 +11,7 @@ from typing import Any
 
 from tape_jupyter.cassette import adoption, paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
-from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.runs import current_run_ids
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
 from tape_jupyter.core.notebook_text import describe_notebooks
 from tape_jupyter.core.plain_text import format_count
@@ -62,25 +62,29 @@ def require_main_cassette(notebook: Path) -> None:
     """Before a notebook runs: raises what its first taped cell would. CassetteError where the main
     cassette cannot be read, TapeUsageError where another notebook's is of these cells.
     """
+    _open_main_cassette(notebook)
+
+
+def _open_main_cassette(notebook: Path) -> Cassette:
     main = paths.cassette_path(notebook)
-    if main.exists():
-        Cassette.open(main, check="marks")
-    else:
+    if not main.exists():
         _require_no_neighbour(notebook)
+    return Cassette.open(main, check="marks")
 
 
 def require_recordable(notebook: Path) -> None:
     """The same before one is recorded, and that its outputs and its calls can be written."""
-    require_main_cassette(notebook)
+    main = _open_main_cassette(notebook)
     folder = notebook.resolve().parent
     if notebook.is_file() and not os.access(folder, os.W_OK):
         raise TapeUsageError(
             f"{notebook}: its outputs cannot be written, {folder} is read-only: copy the notebook to another "
             "folder. Nothing was run"
         )
-    main = paths.cassette_path(notebook)
-    if reason := Cassette.open(main, check="marks").writable():
-        raise CassetteError(f"cannot be recorded to: {reason}. Nothing was run", path=str(main))
+    if reason := main.writable():
+        raise CassetteError(
+            f"cannot be recorded to: {reason}. Nothing was run", path=str(main.path)
+        )
 
 
 def _require_no_neighbour(notebook: Path) -> None:
@@ -98,7 +102,7 @@ def run_records(cassette: Cassette) -> list[dict[str, Any]]:
     counts: dict[str, int] = {}
     for entry in cassette.calls:
         counts[entry.run] = counts.get(entry.run, 0) + 1
-    used = {run.id for run in current_runs([run_of(run) for run in cassette.runs])}
+    used = current_run_ids(cassette.runs)
     listed = []
     for run in cassette.runs:
         name = str(run["run"])
@@ -164,7 +168,7 @@ def call_records(cassette: Cassette) -> list[dict[str, Any]]:
 def calls_text(cassette: Cassette) -> str:
     if not cassette.calls:
         return "no calls yet"
-    used = {run.id for run in current_runs(map(run_of, cassette.runs))}
+    used = current_run_ids(cassette.runs)
     old = sum(entry.run not in used for entry in cassette.calls)
     table = plain_table(row_of_entry(entry) for entry in cassette.calls)
     if not old:

@@ -18,7 +18,7 @@ from typing import Any
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
-from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.runs import current_run_ids
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.cassette.takes.promotion import promote
 from tape_jupyter.core.call import Request
@@ -181,7 +181,7 @@ def _find_wanted_calls(tapes: Path, candidate: Candidate) -> Iterator[tuple[Path
     seen: set[str] = set()
     for path in paths.cassettes_in(tapes):
         book = Cassette.open(path)
-        used = {run.id for run in current_runs(map(run_of, book.runs))}
+        used = current_run_ids(book.runs)
         calls = [entry for entry in book.calls if entry.run in used]
         for rule in candidate.requests:
             for entry in candidates.fitting(rule, calls):

@@ -20,7 +20,7 @@ from tape_jupyter.bundle.archive import locations
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
-from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.cassette.runs import current_run_ids
 from tape_jupyter.cassette.takes import edits
 from tape_jupyter.cassette.takes import files as takes_files
 from tape_jupyter.core.temp_dirs import scratch
@@ -300,7 +300,7 @@ def _write_answers(
     answered = _lay_answers(job, tapes, candidate, recorded)
     for path in takes_files_of(tapes):
         book = Cassette.open(path)
-        used = {run.id for run in current_runs(map(run_of, book.runs))}
+        used = current_run_ids(book.runs)
         calls = [entry for entry in book.calls if entry.run in used]
         for entry in calls:
             summary_row = row_of_entry(entry)
