@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_client.provisioning import local_provisioner
+
+from tests.harness import kernel_forks
 from tests.harness.provider import Provider
 
 sys.dont_write_bytecode = (
@@ -20,6 +23,8 @@ sys.dont_write_bytecode = (
 )
 # Where jsonschema finds it, nbformat's import compiles 38 grammars that none of its schemas asks for.
 sys.modules.setdefault("rfc3987_syntax", None)
+
+local_provisioner.launch_kernel = kernel_forks.launch
 
 signal.signal(
     signal.SIGINT, signal.default_int_handler

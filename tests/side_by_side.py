@@ -70,8 +70,18 @@ class Files:
             importlib.import_module(module)
         gc.collect()
         gc.freeze()  # a child shares what is here as long as its collector does not touch it
-        waiting = sorted(_files(self.config.args), key=self._order)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # the children are to end, too
+        from tests.harness import kernel_forks, notebook
+
+        own = notebook.clean_env(self.config._tmp_path_factory.mktemp("kernels"))
+        headless = {**os.environ, "PYTHONHASHSEED": "0"}
+        # two of a test's own, with hash seeds that differ: what goes by a set's order is not to agree by luck
+        with kernel_forks.serve([own, own, headless]):
+            self._run_files(session)
+        return True
+
+    def _run_files(self, session: pytest.Session) -> None:
+        waiting = sorted(_files(self.config.args), key=self._order)
         ends = time.monotonic() + (self.config.getoption("session_timeout", None) or float("inf"))
         try:
             while waiting or self.children:
@@ -84,7 +94,6 @@ class Files:
                 child.interrupt()
             for child in self.children.values():
                 child.wait_or_kill()
-        return True
 
     def _order(self, name: str) -> tuple[float, str]:
         """The last is run first: the longest, as far as known; else as large files take longer."""

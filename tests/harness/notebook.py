@@ -29,6 +29,8 @@ from typing import Any
 import nbformat
 import portalocker
 
+from tests.harness import kernel_forks
+
 ROOT = Path(__file__).resolve().parents[2]
 _SECRET = re.compile(
     r"KEY|TOKEN|SECRET|PASSWORD|PROXY|^TAPE_|^JPY_|^AWS_|^GOOGLE_|^PYTEST_", re.IGNORECASE
@@ -170,13 +172,21 @@ def _are_free(ports: Sequence[int]) -> bool:
 
 
 class Kernel:
-    """One real ipykernel, in a process of its own, started in `cwd`. A context manager."""
+    """One real ipykernel, in a process of its own, started in `cwd`. A context manager.
 
-    def __init__(self, cwd: Path, env: Mapping[str, str] | None = None) -> None:
+    In a run of many test files it is a fork of one that has imported what kernels need (kernel_forks.py), unless
+    `imports` says that its own imports are the point.
+    """
+
+    def __init__(
+        self, cwd: Path, env: Mapping[str, str] | None = None, *, imports: bool = False
+    ) -> None:
         from jupyter_client.manager import KernelManager
 
         self.cwd = cwd
         self._env = clean_env(cwd, env)
+        if imports:
+            self._env[kernel_forks.IMPORTS] = "1"
         with _ports() as ports:
             self._manager = KernelManager(kernel_name="python3", cache_ports=False, **ports)
             self._start()

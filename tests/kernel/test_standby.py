@@ -20,7 +20,7 @@ was = None"""
 @pytest.fixture
 def kernel(tmp_path):
     path = notebook(tmp_path / "nb.ipynb", LOAD, "x = 1")
-    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(path)}) as kernel:
+    with Kernel(tmp_path, {"TAPE_NOTEBOOK": str(path)}, imports=True) as kernel:
         yield kernel
 
 
