@@ -80,6 +80,8 @@ _PLAIN_REDUCE = frozenset(
         "enum",
     }
 )
+_INERT = bag("pydantic_core jiter tiktoken tokenizers regex")
+"""Packages of C or Rust whose objects nobody changes."""
 HELD = (
     list,
     dict,
@@ -208,8 +210,12 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
     native = users or root_module(kind) in _CARRIERS
-    if attributes(walk, value, kind, depth, foreign=foreign or not native) or beneath:
-        return
+    if not attributes(walk, value, kind, depth, foreign=foreign or not native) and not beneath:
+        _visit_native(walk, value, kind, depth, foreign=foreign)
+
+
+def _visit_native(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
+    """An object without attributes: what it holds, C or Rust may keep."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     locked = not foreign and kind is LOCK and value.locked()
     walk.hash_text(f"instance {name}{' locked' if locked else ''}")
@@ -217,7 +223,11 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
         return
     if root_module(kind) in _PLAIN_REDUCE:
         walk.visit_value(_reduce_value(value), depth, foreign=foreign)
-    elif not users and not foreign and not name.startswith(_QUIET):
+    elif is_class_of_users(kind) or name.startswith(_QUIET):
+        return
+    elif foreign:
+        walk.partial = walk.partial or root_module(kind) not in _INERT
+    else:
         walk.opaque = True
         visit_referents(walk, value, depth)
 
