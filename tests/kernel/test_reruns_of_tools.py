@@ -25,10 +25,7 @@ def test_the_re_run_leaves_what_a_whole_run_leaves(name):
 
 
 @pytest.mark.spread(51)
-@pytest.mark.parametrize(
-    "name",
-    [name for name in adversarial_kernel.NOTEBOOKS if name not in adversarial_kernel.NOT_YET],
-)
+@pytest.mark.parametrize("name", adversarial_kernel.NOTEBOOKS)
 def test_what_only_a_kernel_shows_is_proved_as_it_shows_it(name):
     how, why = judged(*adversarial_kernel.NOTEBOOKS[name])
     assert how == "right" and "proved" in why, why

@@ -59,6 +59,8 @@ _PASSING = {
     "httpx": bag("_state _transport _mounts"),
     "httpx2": bag("_state _transport _mounts"),
     "anthropic": bag("_lazy_tracer"),
+    "matplotlib": bag("_parents"),  # by their addresses
+    "sqlalchemy": bag("_creation_order"),
     "ipywidgets": bag("_model_id _Output__counter _property_lock comm msg_id"),
     "threading": bag("_ident _native_id"),
     "concurrent": bag("_threads _idle_semaphore _thread_name_prefix"),
@@ -354,7 +356,7 @@ def _look_at_class(kind: type) -> LibraryClass:
         for base in reversed(bases):
             members.update(type.__dict__["__dict__"].__get__(base))
         cached = {k for k, each in members.items() if isinstance(each, functools.cached_property)}
-        slots = tuple(_find_slots(kind))
+        slots = tuple(slot for slot in _find_slots(kind) if slot[0] not in passing)
         known = LibraryClass(_describe_plumbing(kind), passing, frozenset(cached), slots)
         _known_classes[kind] = known
     return known

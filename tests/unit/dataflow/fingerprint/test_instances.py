@@ -132,3 +132,23 @@ def test_a_clock_of_ours_is_the_one_that_it_stands_for():
         assert is_replacement(time.monotonic) and during == before
     finally:
         undo()
+
+
+def test_figures_that_look_the_same_are_the_same():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    drawn = []
+    for title in ("one", "one", "two"):
+        figure, axes = plt.subplots()
+        axes.set_title(title)
+        plt.close(figure)
+        drawn.append(fingerprint(axes, seconds=9).digest)
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_tables_of_sqlalchemy_are_the_same_however_many_were_made_before():
+    sql = pytest.importorskip("sqlalchemy")
+    one, other = (
+        fingerprint(sql.Table("t", sql.MetaData(), sql.Column("id", sql.Integer)), seconds=9).digest
+        for _ in range(2)
+    )
+    assert one == other
