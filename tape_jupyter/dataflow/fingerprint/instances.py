@@ -80,6 +80,7 @@ _PLAIN_REDUCE = frozenset(
         "zoneinfo",
         "ipaddress",
         "enum",
+        "operator",
     }
 )
 _INERT = bag("pydantic_core jiter tiktoken tokenizers regex")

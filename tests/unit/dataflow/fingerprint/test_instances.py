@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import decimal
+import operator
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -132,6 +133,14 @@ def test_a_clock_of_ours_is_the_one_that_it_stands_for():
         assert is_replacement(time.monotonic) and during == before
     finally:
         undo()
+
+
+@pytest.mark.parametrize("take", [operator.itemgetter, operator.attrgetter, operator.methodcaller])
+def test_what_a_getter_takes_is_told_also_within_an_object_of_a_library(take):
+    lambdas = pytest.importorskip("langchain_core.runnables").RunnableLambda
+    one, same, other = (fingerprint(lambdas(take(name))) for name in ("a", "a", "b"))
+    assert one.digest == same.digest != other.digest and one.is_whole
+    assert fingerprint(take("a")).digest != fingerprint(take("b")).digest
 
 
 def test_figures_that_look_the_same_are_the_same():
