@@ -21,7 +21,14 @@ from typing import Any
 from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.futures import FUTURES
 from tape_jupyter.core.readable_memory import owns_memory
-from tape_jupyter.core.user_code import MACHINERY, bag, is_class_of_users, is_users, root_module
+from tape_jupyter.core.user_code import (
+    MACHINERY,
+    bag,
+    is_class_of_users,
+    is_class_statement,
+    is_users,
+    root_module,
+)
 from tape_jupyter.dataflow.fingerprint import arrays
 from tape_jupyter.dataflow.fingerprint.containers import PIECE, hash_plain
 from tape_jupyter.dataflow.fingerprint.walker import Walk
@@ -40,7 +47,6 @@ _SKIPPED = frozenset(
 _QUIET = (
     "_thread.",
     "threading.",
-    "weakref",
     "builtins.module",
     "_socket.",
     "_ssl.",
@@ -55,6 +61,8 @@ _TRANSPORTS = bag(
 client holds them.
 """
 LOCK = type(threading.Lock())
+_SHOWN = frozenset({"IPython.core.display", "IPython.lib.display"})
+"""Of the machinery, modules whose objects are what a program shows."""
 _PASSING = {
     "httpx": bag("_state _transport _mounts"),
     "httpx2": bag("_state _transport _mounts"),
@@ -85,6 +93,8 @@ _PLAIN_REDUCE = frozenset(
 )
 _INERT = bag("pydantic_core jiter tiktoken tokenizers regex")
 """Packages of C or Rust whose objects nobody changes."""
+_STATELESS = bag("_io _thread ast types _ctypes asyncio _asyncio")
+"""Modules of C whose classes keep nothing besides, or what is looked at elsewhere."""
 HELD = (
     list,
     dict,
@@ -201,7 +211,8 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
             return
         walk.foreigners += 1
         walk.kinds.add(root_module(kind))
-        if plumbing := _look_at_class(kind).plumbing:
+        plumbing = _look_at_class(kind).plumbing
+        if plumbing and (foreign or kind is not threading.local):
             walk.hash_text(plumbing)
             return
         if walk.foreigners > FOREIGN_NODES:
@@ -213,8 +224,22 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
     native = users or root_module(kind) in _CARRIERS
-    if not attributes(walk, value, kind, depth, foreign=foreign or not native) and not beneath:
+    if attributes(walk, value, kind, depth, foreign=foreign or not native):
+        walk.partial = walk.partial or (not beneath and _keeps_native_state(kind))
+    elif not beneath:
         _visit_native(walk, value, kind, depth, foreign=foreign)
+
+
+@functools.lru_cache(4096)
+def _keeps_native_state(kind: type) -> bool:
+    """Whether a class of C that it derives from may keep more than its attributes show."""
+    bases = type.__dict__["__mro__"].__get__(kind)
+    return any(
+        base.__basicsize__ > object.__basicsize__
+        and root_module(base) not in _STATELESS
+        and not is_class_statement(base)
+        for base in bases
+    )
 
 
 def _visit_native(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
@@ -224,7 +249,9 @@ def _visit_native(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bo
     walk.hash_text(f"instance {name}{' locked' if locked else ''}")
     if kind is object:
         return
-    if root_module(kind) in _PLAIN_REDUCE:
+    if root_module(kind) == "pydantic_core" and kind.__name__.endswith("Url"):
+        walk.hash_text(str(value))
+    elif root_module(kind) in _PLAIN_REDUCE:
         walk.visit_value(_reduce_value(value), depth, foreign=foreign)
     elif is_class_of_users(kind) or name.startswith(_QUIET):
         return
@@ -243,6 +270,8 @@ def _describe_plumbing(kind: type) -> str:
         return "event loop"  # what waits in it changes at all times
     if root_module(kind) in MACHINERY and issubclass(kind, io.TextIOBase):
         return "machinery stream"  # where a cell prints to: the kernel's, and a fresh run's
+    if kind.__module__ in _SHOWN:
+        return ""
     if root_module(kind) in MACHINERY or root_module(kind) in _TRANSPORTS:
         return f"machinery {kind.__qualname__}"
     return ""
@@ -276,8 +305,9 @@ def _visit_beneath(walk: Walk, value: Any, depth: int, *, foreign: bool) -> bool
 def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> bool:
     """Its attributes, past __getattribute__ and properties. Whether it may have any."""
     has_attributes, users = False, is_class_of_users(kind)
+    owner: Any = threading.local if issubclass(kind, threading.local) else object
     try:
-        inside = object.__getattribute__(value, "__dict__")
+        inside = owner.__getattribute__(value, "__dict__")
     except AttributeError:
         inside = None
     if type(inside) is dict:
@@ -370,10 +400,8 @@ def _is_passing(known: LibraryClass, key: Any, value: Any) -> bool:
     """
     if type(key) is not str:
         return False
-    if key in known.passing:
-        return True
-    if key not in known.cached or isinstance(value, HELD):
-        return False
+    if key not in known.passing | known.cached or isinstance(value, HELD):
+        return key in known.passing
     try:
         inside = object.__getattribute__(value, "__dict__")
     except AttributeError:

@@ -4,10 +4,14 @@ import asyncio
 import datetime
 import decimal
 import operator
+import random
+import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from IPython.display import HTML
 
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.instrumentation.determinism import clock
@@ -133,6 +137,53 @@ def test_a_clock_of_ours_is_the_one_that_it_stands_for():
         assert is_replacement(time.monotonic) and during == before
     finally:
         undo()
+
+
+class Kept:
+    """What weak proxies stand for."""
+
+
+KEPT = [Kept(), Kept()]
+
+
+def local(number):
+    made = threading.local()
+    made.number = number
+    return made
+
+
+def address(number):
+    return pytest.importorskip("pydantic").HttpUrl(f"http://h{number}.com")
+
+
+def period(number):
+    return pytest.importorskip("pandas").Period(f"2020-0{number + 1}")
+
+
+def client(number):
+    httpx = pytest.importorskip("httpx")
+    return httpx.Client(transport=httpx.MockTransport(lambda _request, number=number: number))
+
+
+class Dice(random.Random):
+    """What C keeps is not among its attributes."""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        local,
+        address,
+        period,
+        client,
+        Dice,
+        lambda n: HTML(str(n)),
+        lambda n: weakref.proxy(KEPT[n]),
+    ],
+)
+def test_what_differs_in_a_way_that_no_attribute_shows_is_never_known_to_be_equal(make):
+    one, other = fingerprint(make(0)), fingerprint(make(1))
+    assert one.digest != other.digest or not (one.is_whole or other.is_whole)
 
 
 @pytest.mark.parametrize("take", [operator.itemgetter, operator.attrgetter, operator.methodcaller])
