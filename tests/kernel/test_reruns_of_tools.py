@@ -12,6 +12,8 @@ from tests.trials import adversarial_kernel
 
 from tests.trials import adversarial_state
 
+from tests.trials import adversarial_strangers
+
 from tests.trials import adversarial_tools
 from tests.trials.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
 from tests.harness.provider import Provider
@@ -42,6 +44,13 @@ def test_state_where_few_look_is_proved_as_a_whole_run_leaves_it(name):
 @pytest.mark.parametrize("name", adversarial_agents.KINDS)
 def test_state_of_any_kind_is_proved_as_a_whole_run_leaves_it(name):
     how, why = judged(*adversarial_agents.KINDS[name])
+    assert how == "right" and "'proved'" in why, why
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", adversarial_strangers.NOTEBOOKS)
+def test_a_strangers_notebook_is_proved_as_a_whole_run_leaves_it(name):
+    how, why = judged(*adversarial_strangers.NOTEBOOKS[name])
     assert how == "right" and "'proved'" in why, why
 
 
