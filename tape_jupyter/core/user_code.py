@@ -99,8 +99,14 @@ def is_class_of_users(kind: type) -> bool:
     """
     module = kind.__module__
     if module == "builtins":
-        return bool(kind.__flags__ & _HEAP) and getattr(builtins, kind.__name__, None) is not kind
+        return is_class_statement(kind) and getattr(builtins, kind.__name__, None) is not kind
     return isinstance(module, str) and is_users(module)
+
+
+def is_class_statement(kind: type) -> bool:
+    """Whether Python code made the class; extensions make classes of `builtins`, too (polars)."""
+    has_attributes = kind.__dictoffset__ != 0 or "__slots__" in vars(kind)
+    return bool(kind.__flags__ & _HEAP) and has_attributes
 
 
 def is_registered(module: types.ModuleType) -> bool:

@@ -12,6 +12,8 @@ from tests.trials import adversarial_kernel
 
 from tests.trials import adversarial_state
 
+from tests.trials import adversarial_strangers
+
 from tests.trials import adversarial_tools
 from tests.trials.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
 from tests.harness.provider import Provider
@@ -25,10 +27,7 @@ def test_the_re_run_leaves_what_a_whole_run_leaves(name):
 
 
 @pytest.mark.spread(51)
-@pytest.mark.parametrize(
-    "name",
-    [name for name in adversarial_kernel.NOTEBOOKS if name not in adversarial_kernel.NOT_YET],
-)
+@pytest.mark.parametrize("name", adversarial_kernel.NOTEBOOKS)
 def test_what_only_a_kernel_shows_is_proved_as_it_shows_it(name):
     how, why = judged(*adversarial_kernel.NOTEBOOKS[name])
     assert how == "right" and "proved" in why, why
@@ -45,6 +44,13 @@ def test_state_where_few_look_is_proved_as_a_whole_run_leaves_it(name):
 @pytest.mark.parametrize("name", adversarial_agents.KINDS)
 def test_state_of_any_kind_is_proved_as_a_whole_run_leaves_it(name):
     how, why = judged(*adversarial_agents.KINDS[name])
+    assert how == "right" and "'proved'" in why, why
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", adversarial_strangers.NOTEBOOKS)
+def test_a_strangers_notebook_is_proved_as_a_whole_run_leaves_it(name):
+    how, why = judged(*adversarial_strangers.NOTEBOOKS[name])
     assert how == "right" and "'proved'" in why, why
 
 

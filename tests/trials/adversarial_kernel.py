@@ -113,5 +113,3 @@ FILES = {
 }  # fmt: skip
 
 NOTEBOOKS = {**SHOWN, **MODELS, **PROCESS, **PARTS, **FILES}
-NOT_YET = frozenset({"a figure kept"})
-"""Where a re-run still stops: it wants a fresh process, which may not ask."""

@@ -140,6 +140,7 @@ def judged(cells, reply="b", policy="live"):
 
 def main():
     from tests.trials import adversarial_kernel
+    from tests.trials import adversarial_strangers
     from tests.trials import adversarial_tools
 
     asked = sys.argv[1:]
@@ -147,6 +148,7 @@ def main():
         **adversarial_tools.SAID,
         **adversarial_tools.NOTEBOOKS,
         **adversarial_kernel.NOTEBOOKS,
+        **adversarial_strangers.NOTEBOOKS,
     }
     for name, (cells, *reply) in notebooks.items():
         if not asked or any(each in name for each in asked):

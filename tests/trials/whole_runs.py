@@ -5,6 +5,7 @@ both, what every cell shows, and the whole of what is there at the end: names, f
 """
 
 import asyncio
+import hashlib
 import itertools
 import logging
 import os
@@ -18,7 +19,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[n]) for n in (1, 2)]
 
 _ADDRESS = re.compile(
-    r"0x[0-9A-Fa-f]+|/tmp/flow\w+|/tmp/ipykernel_\d+|(?<=id=.)\d+|(?<= at )[0-9A-F]{8,}|Task-\d+"
+    r"0x[0-9A-Fa-f]+|/tmp/flow\w+(?:/live|/truth)?|/tmp/ipykernel_\d+|(?<=id=.)\d+|(?<= at )[0-9A-F]{8,}|Task-\d+"
 )
 _OURS = frozenset({"ask", "In", "Out", "get_ipython", "exit", "quit", "open", "look", "join"})
 
@@ -80,11 +81,15 @@ def value_of(value, depth=0):
         return repr(value.bit_generator.state)
     if type(value).__name__ == "RandomState":
         return repr(value.get_state())
+    if type(value).__module__.startswith("polars."):
+        return type(value).__name__, _rows(value)
     if type(value).__name__ in ("DataFrame", "Series"):
         return type(value).__name__, value.to_csv()
     if isinstance(value, logging.Logger):  # all others hang on it, with what they remember
         handlers = [(type(each).__name__, each.level) for each in value.handlers]
         return value.name, value.level, value.disabled, value.propagate, handlers
+    if type(value).__module__.startswith("matplotlib."):
+        return type(value).__name__, _ADDRESS.sub("", repr(value)), _pixels(value)
     if type(value).__module__.startswith("ipywidgets"):
         return type(value).__name__, repr(value)
     if isinstance(value, type) and value.__module__ != "__main__":
@@ -102,6 +107,28 @@ def value_of(value, depth=0):
             (k, value_of(v, depth + 1)) for k, v in vars(value).items() if k[:2] != "__"
         )
     return type(value).__name__, _ADDRESS.sub("", repr(value))
+
+
+def _pixels(value):
+    """How the figure looks that something of matplotlib belongs to; "" of what belongs to none."""
+    if (figure := getattr(value, "figure", None)) is None:
+        return ""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return hashlib.sha256(canvas.buffer_rgba()).hexdigest()
+
+
+def _rows(value):
+    """Of what polars makes."""
+    kind = type(value).__name__
+    if kind == "LazyFrame":
+        return value.explain(optimized=False)
+    if kind not in ("DataFrame", "Series"):
+        return _ADDRESS.sub("", str(value))
+    frame = value.to_frame() if kind == "Series" else value
+    return repr(frame.schema), repr(frame.rows())
 
 
 def _local(generator, depth):

@@ -8,6 +8,7 @@ did not import.
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,6 +42,24 @@ class Objects:
             yield tuple(self.array.flat[start : start + size].tolist())
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a frame of polars, as it hashes them: equal for equal rows, however they lie."""
+
+    frame: Any
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.frame.estimated_size())
+
+    def pieces(self, size: int) -> Iterator[memoryview]:
+        height = self.frame.height
+        step = max(1, height * size // max(size, self.nbytes))
+        for start in range(0, height, step):
+            hashes = array("Q", self.frame.slice(start, step).hash_rows().to_list())
+            yield memoryview(hashes).cast("B")
+
+
 def size_of(buffer: Any) -> int:
     """Bytes of one of the buffers of a table."""
     return int(buffer.nbytes) if hasattr(buffer, "nbytes") else memoryview(buffer).nbytes
@@ -51,7 +70,9 @@ def buffer_pieces(buffer: Any, size: int) -> Iterator[memoryview]:
     copied.
     """
     numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(buffer, numpy.ndarray):
+    if isinstance(buffer, Rows):
+        yield from buffer.pieces(size)
+    elif numpy is None or not isinstance(buffer, numpy.ndarray):
         view = memoryview(buffer).cast("B")
         yield from (view[start : start + size] for start in range(0, len(view), size))
     elif buffer.flags.c_contiguous:
@@ -79,6 +100,8 @@ def table_of(module: str, value: Any) -> ArrayTable | None:
         return _read_numpy(value)
     if module == "pandas":
         return _read_pandas(value)
+    if module == "polars":
+        return _read_polars(value)
     if module == "torch" and isinstance(value, sys.modules["torch"].Tensor):
         return _read_tensor(value)
     return None
@@ -157,6 +180,19 @@ def _read_pandas(value: Any) -> ArrayTable | None:
     if type(value).__name__ not in ("Timestamp", "Timedelta", "Interval", "NAType"):
         return None
     return ArrayTable(repr(value))
+
+
+def _read_polars(value: Any) -> ArrayTable | None:
+    polars = sys.modules["polars"]
+    if isinstance(value, polars.Series):
+        value = polars.Series.to_frame(value)
+    if isinstance(value, polars.DataFrame):
+        if polars.Object in value.dtypes:
+            raise TypeError("Python objects are hashed by their addresses there")
+        return ArrayTable(f"polars {value.schema}", (Rows(value),))
+    if isinstance(value, polars.Expr):
+        return ArrayTable("polars expression", (value.meta.serialize(),))
+    return None
 
 
 def _read_labels(index: Any) -> tuple[Any, ...]:

@@ -21,7 +21,14 @@ from typing import Any
 from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.futures import FUTURES
 from tape_jupyter.core.readable_memory import owns_memory
-from tape_jupyter.core.user_code import MACHINERY, bag, is_class_of_users, is_users, root_module
+from tape_jupyter.core.user_code import (
+    MACHINERY,
+    bag,
+    is_class_of_users,
+    is_class_statement,
+    is_users,
+    root_module,
+)
 from tape_jupyter.dataflow.fingerprint import arrays
 from tape_jupyter.dataflow.fingerprint.containers import PIECE, hash_plain
 from tape_jupyter.dataflow.fingerprint.walker import Walk
@@ -40,7 +47,6 @@ _SKIPPED = frozenset(
 _QUIET = (
     "_thread.",
     "threading.",
-    "weakref",
     "builtins.module",
     "_socket.",
     "_ssl.",
@@ -55,10 +61,14 @@ _TRANSPORTS = bag(
 client holds them.
 """
 LOCK = type(threading.Lock())
+_SHOWN = frozenset({"IPython.core.display", "IPython.lib.display"})
+"""Of the machinery, modules whose objects are what a program shows."""
 _PASSING = {
     "httpx": bag("_state _transport _mounts"),
     "httpx2": bag("_state _transport _mounts"),
     "anthropic": bag("_lazy_tracer"),
+    "matplotlib": bag("_parents"),  # by their addresses
+    "sqlalchemy": bag("_creation_order"),
     "ipywidgets": bag("_model_id _Output__counter _property_lock comm msg_id"),
     "threading": bag("_ident _native_id"),
     "concurrent": bag("_threads _idle_semaphore _thread_name_prefix"),
@@ -78,8 +88,13 @@ _PLAIN_REDUCE = frozenset(
         "zoneinfo",
         "ipaddress",
         "enum",
+        "operator",
     }
 )
+_INERT = bag("pydantic_core jiter tiktoken tokenizers regex")
+"""Packages of C or Rust whose objects nobody changes."""
+_STATELESS = bag("_io _thread ast types _ctypes asyncio _asyncio")
+"""Modules of C whose classes keep nothing besides, or what is looked at elsewhere."""
 HELD = (
     list,
     dict,
@@ -196,7 +211,8 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
             return
         walk.foreigners += 1
         walk.kinds.add(root_module(kind))
-        if plumbing := _look_at_class(kind).plumbing:
+        plumbing = _look_at_class(kind).plumbing
+        if plumbing and (foreign or kind is not threading.local):
             walk.hash_text(plumbing)
             return
         if walk.foreigners > FOREIGN_NODES:
@@ -208,16 +224,40 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
     native = users or root_module(kind) in _CARRIERS
-    if attributes(walk, value, kind, depth, foreign=foreign or not native) or beneath:
-        return
+    if attributes(walk, value, kind, depth, foreign=foreign or not native):
+        walk.partial = walk.partial or (not beneath and _keeps_native_state(kind))
+    elif not beneath:
+        _visit_native(walk, value, kind, depth, foreign=foreign)
+
+
+@functools.lru_cache(4096)
+def _keeps_native_state(kind: type) -> bool:
+    """Whether a class of C that it derives from may keep more than its attributes show."""
+    bases = type.__dict__["__mro__"].__get__(kind)
+    return any(
+        base.__basicsize__ > object.__basicsize__
+        and root_module(base) not in _STATELESS
+        and not is_class_statement(base)
+        for base in bases
+    )
+
+
+def _visit_native(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> None:
+    """An object without attributes: what it holds, C or Rust may keep."""
     name = f"{kind.__module__}.{kind.__qualname__}"
     locked = not foreign and kind is LOCK and value.locked()
     walk.hash_text(f"instance {name}{' locked' if locked else ''}")
     if kind is object:
         return
-    if root_module(kind) in _PLAIN_REDUCE:
+    if root_module(kind) == "pydantic_core" and kind.__name__.endswith("Url"):
+        walk.hash_text(str(value))
+    elif root_module(kind) in _PLAIN_REDUCE:
         walk.visit_value(_reduce_value(value), depth, foreign=foreign)
-    elif not users and not foreign and not name.startswith(_QUIET):
+    elif is_class_of_users(kind) or name.startswith(_QUIET):
+        return
+    elif foreign:
+        walk.partial = walk.partial or root_module(kind) not in _INERT
+    else:
         walk.opaque = True
         visit_referents(walk, value, depth)
 
@@ -230,6 +270,8 @@ def _describe_plumbing(kind: type) -> str:
         return "event loop"  # what waits in it changes at all times
     if root_module(kind) in MACHINERY and issubclass(kind, io.TextIOBase):
         return "machinery stream"  # where a cell prints to: the kernel's, and a fresh run's
+    if kind.__module__ in _SHOWN:
+        return ""
     if root_module(kind) in MACHINERY or root_module(kind) in _TRANSPORTS:
         return f"machinery {kind.__qualname__}"
     return ""
@@ -263,8 +305,9 @@ def _visit_beneath(walk: Walk, value: Any, depth: int, *, foreign: bool) -> bool
 def attributes(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -> bool:
     """Its attributes, past __getattribute__ and properties. Whether it may have any."""
     has_attributes, users = False, is_class_of_users(kind)
+    owner: Any = threading.local if issubclass(kind, threading.local) else object
     try:
-        inside = object.__getattribute__(value, "__dict__")
+        inside = owner.__getattribute__(value, "__dict__")
     except AttributeError:
         inside = None
     if type(inside) is dict:
@@ -344,7 +387,7 @@ def _look_at_class(kind: type) -> LibraryClass:
         for base in reversed(bases):
             members.update(type.__dict__["__dict__"].__get__(base))
         cached = {k for k, each in members.items() if isinstance(each, functools.cached_property)}
-        slots = tuple(_find_slots(kind))
+        slots = tuple(slot for slot in _find_slots(kind) if slot[0] not in passing)
         known = LibraryClass(_describe_plumbing(kind), passing, frozenset(cached), slots)
         _known_classes[kind] = known
     return known
@@ -357,10 +400,8 @@ def _is_passing(known: LibraryClass, key: Any, value: Any) -> bool:
     """
     if type(key) is not str:
         return False
-    if key in known.passing:
-        return True
-    if key not in known.cached or isinstance(value, HELD):
-        return False
+    if key not in known.passing | known.cached or isinstance(value, HELD):
+        return key in known.passing
     try:
         inside = object.__getattribute__(value, "__dict__")
     except AttributeError:

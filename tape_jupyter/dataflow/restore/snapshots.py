@@ -232,6 +232,8 @@ class _Walk:
             return self._remember_numpy(what)
         if module.partition(".")[0] == "pandas":
             return self._remember_pandas(what)
+        if module.partition(".")[0] == "polars":
+            return self._remember_polars(what)
         return self._remember_instance(what, module)
 
     def _has_end(self, what: Any, kind: type) -> bool:
@@ -509,6 +511,18 @@ class _Walk:
             set_state(state)
 
         self.memento.add_put(put_state)
+        return ()
+
+    def _remember_polars(self, what: Any) -> Iterable[Any]:
+        """A clone of its core costs nothing: rows are copied when either is written to."""
+        polars = sys.modules["polars"]
+        if isinstance(what, polars.LazyFrame | polars.Expr):
+            return ()  # nobody changes a query
+        slot = {polars.DataFrame: "_df", polars.Series: "_s"}.get(type(what))
+        if slot is None:
+            return self._remember_instance(what, "polars")
+        core = getattr(what.clone(), slot)
+        self.memento.add_put(lambda: setattr(what, slot, core.clone()))
         return ()
 
     def _reserve_bytes(self, size: int) -> bool:

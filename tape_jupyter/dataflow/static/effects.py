@@ -43,6 +43,11 @@ _INERT = (
 )  # fmt: skip
 _FIXED = bag("pathlib datetime decimal fractions re uuid zoneinfo ipaddress")
 """Modules whose values never change."""
+_DRAWN_ON = bag("matplotlib mpl_toolkits")
+"""Packages whose objects nearly every method changes, and whoever is handed one draws on it."""
+_LOOKERS = bag(
+    "print display len type isinstance id repr str hasattr close list tuple enumerate zip"
+)
 _LEVELS = bag("debug info warning error critical")
 _BOXES = (list, dict, set, deque, bytearray)
 _STORES = bag(
@@ -76,7 +81,7 @@ def may_change(touch: Touch, value: Any, argument_of: Any = None) -> bool:
     if touch.how == "next":
         return not isinstance(value, (*_BOXES, type)) and hasattr(type(value), "__next__")
     if touch.how == "argument":
-        return _may_change_argument(touch, argument_of)
+        return _may_change_argument(touch, argument_of, value)
     return _may_change_receiver(touch, value)
 
 
@@ -90,8 +95,14 @@ def _may_change_receiver(touch: Touch, value: Any) -> bool:
     kind = value if isinstance(value, type) else type(value)
     if is_class_of_users(kind):
         return any(code_changes(code) for code in _find_method_codes(kind, touch.what))
-    if root_module(kind) in ("pandas", "numpy"):
+    return _may_change_by_package(touch, value, root_module(kind))
+
+
+def _may_change_by_package(touch: Touch, value: Any, package: str) -> bool:
+    if package in ("pandas", "numpy"):
         return touch.inplace or touch.what in MUTATORS
+    if package in _DRAWN_ON:
+        return not touch.what.startswith("get_")
     return touch.what in MUTATORS or (not touch.kept and not _is_silent_log(touch, value))
 
 
@@ -103,8 +114,10 @@ def _is_silent_log(touch: Touch, value: Any) -> bool:
     return bool(value.manager.disable >= level or value.getEffectiveLevel() > level)
 
 
-def _may_change_argument(touch: Touch, function: Any) -> bool:
+def _may_change_argument(touch: Touch, function: Any, value: Any) -> bool:
     name = touch.what.rpartition(".")[2]
+    if root_module(type(value)) in _DRAWN_ON:
+        return name not in _LOOKERS
     if isinstance(function, types.MethodType):
         function = function.__func__
     if isinstance(function, types.FunctionType) and is_users(function.__module__ or ""):

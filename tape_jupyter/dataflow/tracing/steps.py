@@ -363,9 +363,9 @@ def _find_changed_names(seen: ExecutionFacts, drafts: list[Draft]) -> tuple[set[
         now = seen.variables.prints.get(name)
         if (was is None) != (now is None) or (was and now and was.digest != now.digest):
             changed.add(name)
-        if now is not None and now.opaque:
+        if now is not None and not now.is_whole:
             opaque.add(name)
-            if name in reached and not now.vast:
+            if name in reached and now.opaque and not now.vast:
                 changed.add(name)
     return changed, opaque
 

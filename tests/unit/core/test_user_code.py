@@ -3,8 +3,9 @@
 import sys
 
 import numpy
+import polars
 
-from tape_jupyter.core.user_code import bag, is_installed, is_users, root_module
+from tape_jupyter.core.user_code import bag, is_class_of_users, is_installed, is_users, root_module
 
 
 def test_libraries_and_ourselves_are_not_the_users(tmp_path, monkeypatch):
@@ -35,3 +36,11 @@ def test_a_folder_beside_the_installation_is_the_users():
 def test_a_method_belongs_to_the_package_of_its_object():
     assert root_module([].append) == "builtins" and root_module(numpy.zeros(1).sum) == "numpy"
     assert root_module(type("Odd", (), {"__module__": 3})) == ""
+
+
+def test_a_class_that_a_text_makes_is_the_users_and_one_of_an_extension_is_not():
+    made = {}
+    exec("class Own: pass\nclass Bare: __slots__ = ()", made)
+    assert is_class_of_users(made["Own"]) and is_class_of_users(made["Bare"])
+    core = type(vars(polars.DataFrame())["_df"])
+    assert core.__module__ == "builtins" and not is_class_of_users(core)

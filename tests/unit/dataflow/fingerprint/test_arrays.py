@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from tape_jupyter.dataflow.fingerprint import arrays
@@ -61,6 +62,26 @@ def test_categories_and_their_order_belong_to_a_column():
 
 def test_a_masked_column_is_seen_where_a_value_goes_missing():
     assert digest(pd.Series([1, 2], dtype="Int64")) != digest(pd.Series([1, None], dtype="Int64"))
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    ([True, False], [False, True]), ([1, None], [1, 0]), (["a", "b"], ["ab", ""]), ([[1], [2]], [[1, 2], []]),
+    ([{"a": 1}], [{"a": 2}]), ([b"x"], [b"y"]), ([1], [1.0]),
+])  # fmt: skip
+def test_what_polars_holds_is_told_apart_and_is_equal_however_it_lies(one, other):
+    def made(rows):
+        return pl.DataFrame({"c": pl.Series(rows)})
+
+    frames = [made(one), pl.concat([made(one[:1]), made(one[1:])]), made([one[0], *one]).slice(1)]
+    assert len({digest(each) for each in frames}) == 1
+    assert digest(made(other)) != digest(made(one))
+    assert digest(made(one)["c"]) != digest(made(other)["c"])
+    assert not fingerprint(made(one)).opaque
+
+
+def test_expressions_of_polars_are_told_apart_and_the_rows_of_a_query_are_not_seen():
+    assert digest(pl.col("a") > 1) == digest(pl.col("a") > 1) != digest(pl.col("a") > 2)
+    assert not fingerprint(pl.LazyFrame({"a": [1]})).is_whole
 
 
 @pytest.mark.parametrize(("one", "other"), [

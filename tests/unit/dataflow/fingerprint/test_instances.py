@@ -3,10 +3,15 @@
 import asyncio
 import datetime
 import decimal
+import operator
+import random
+import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from IPython.display import HTML
 
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.instrumentation.determinism import clock
@@ -132,3 +137,78 @@ def test_a_clock_of_ours_is_the_one_that_it_stands_for():
         assert is_replacement(time.monotonic) and during == before
     finally:
         undo()
+
+
+class Kept:
+    """What weak proxies stand for."""
+
+
+KEPT = [Kept(), Kept()]
+
+
+def local(number):
+    made = threading.local()
+    made.number = number
+    return made
+
+
+def address(number):
+    return pytest.importorskip("pydantic").HttpUrl(f"http://h{number}.com")
+
+
+def period(number):
+    return pytest.importorskip("pandas").Period(f"2020-0{number + 1}")
+
+
+def client(number):
+    httpx = pytest.importorskip("httpx")
+    return httpx.Client(transport=httpx.MockTransport(lambda _request, number=number: number))
+
+
+class Dice(random.Random):
+    """What C keeps is not among its attributes."""
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        local,
+        address,
+        period,
+        client,
+        Dice,
+        lambda n: HTML(str(n)),
+        lambda n: weakref.proxy(KEPT[n]),
+    ],
+)
+def test_what_differs_in_a_way_that_no_attribute_shows_is_never_known_to_be_equal(make):
+    one, other = fingerprint(make(0)), fingerprint(make(1))
+    assert one.digest != other.digest or not (one.is_whole or other.is_whole)
+
+
+@pytest.mark.parametrize("take", [operator.itemgetter, operator.attrgetter, operator.methodcaller])
+def test_what_a_getter_takes_is_told_also_within_an_object_of_a_library(take):
+    lambdas = pytest.importorskip("langchain_core.runnables").RunnableLambda
+    one, same, other = (fingerprint(lambdas(take(name))) for name in ("a", "a", "b"))
+    assert one.digest == same.digest != other.digest and one.is_whole
+    assert fingerprint(take("a")).digest != fingerprint(take("b")).digest
+
+
+def test_figures_that_look_the_same_are_the_same():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    drawn = []
+    for title in ("one", "one", "two"):
+        figure, axes = plt.subplots()
+        axes.set_title(title)
+        plt.close(figure)
+        drawn.append(fingerprint(axes, seconds=9).digest)
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_tables_of_sqlalchemy_are_the_same_however_many_were_made_before():
+    sql = pytest.importorskip("sqlalchemy")
+    one, other = (
+        fingerprint(sql.Table("t", sql.MetaData(), sql.Column("id", sql.Integer)), seconds=9).digest
+        for _ in range(2)
+    )
+    assert one == other

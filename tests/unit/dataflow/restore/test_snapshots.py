@@ -9,6 +9,7 @@ import weakref
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from tape_jupyter.dataflow.restore.snapshots import remember_value
@@ -230,3 +231,17 @@ def test_a_memento_tells_what_it_copied_and_what_its_value_weighs():
         remember_value("x").size == 0
         and remember_value([[n] for n in range(1_000)]).weight >= 100_000
     )
+
+
+def test_frames_of_polars_hold_again_what_they_held_as_often_as_it_is_asked():
+    frame = pl.DataFrame({"a": [1, 2]})
+    held = {"frame": frame, "column": frame["a"], "query": frame.lazy()}
+    memento = remember_value(held)
+    for _ in range(2):
+        frame.extend(frame)
+        frame[0, "a"] = 9
+        frame.columns = ["b"]
+        held["column"][0] = 7
+        memento.restore()
+        assert frame.to_dict(as_series=False) == {"a": [1, 2]} and held["frame"] is frame
+        assert held["column"].to_list() == [1, 2]

@@ -35,6 +35,21 @@ def test_uses_of_builtin_values(source, value, changes):
     assert may(source, value) is changes
 
 
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [
+        ("line, = x.plot(r)", True),
+        ("t = x.set_title(r)", True),
+        ("t = x.get_title()", False),
+        ("out = lineplot(r, ax=x)", True),
+        ("print(x)", False),
+    ],
+)
+def test_whoever_has_axes_draws_on_them(source, changes):
+    figure = pytest.importorskip("matplotlib.figure")
+    assert may(source, figure.Figure().subplots()) is changes
+
+
 def test_a_function_of_the_users_is_read_not_run():
     def adds(s, v):
         if v:
