@@ -3,8 +3,7 @@ again.
 
 Kept are the names, what the objects hold that the cell can reach (mementos: the very same objects
 are made to hold it again), ambient state, attributes of modules that it names, and what the files
-held that it writes. What cannot be put back is named in `lost`: a generator, a connection, a file
-too large.
+held that it writes. What has changed and cannot be put back is named: a generator, a file too large.
 """
 
 from __future__ import annotations
@@ -12,8 +11,10 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from tape_jupyter.dataflow.fingerprint.fingerprint import Print, fingerprint
 from tape_jupyter.dataflow.restore.restore import Shell, put_file
 from tape_jupyter.dataflow.restore.snapshots import Memento, remember_value
 from tape_jupyter.dataflow.static.names import cell_names
@@ -36,6 +37,14 @@ def reached(source: str, variables: Variables) -> set[str]:
     return resources | variables.sharing(resources)
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What could not be put back: names of variables, paths of files."""
+
+    names: list[str]
+    files: list[str]
+
+
 class NamespaceSnapshot:
     """The state of a namespace, and of what the `reach` of a cell holds; taken once, put back as
     often as wanted.
@@ -47,36 +56,40 @@ class NamespaceSnapshot:
         self._out = dict(shell.user_ns.get("_oh", {}))
         self._mementos: dict[str, Memento] = {}
         self._modules: dict[str, dict[str, Any]] = {}
+        self._variables = variables
+        self._prints: dict[str, Print] = {}
         for name in reach:
             value = variables.value(name)
             if isinstance(value, types.ModuleType):
                 self._modules[value.__name__] = dict(vars(value))
             elif ":" in name or name in self._names:
                 self._mementos[name] = remember_value(value)
+                if not self._mementos[name].possible():
+                    self._prints[name] = fingerprint(value, variables.namespace)
         self._ambient = ambient.take_ambient()
         self._watch = FileWatch()
         self._watch.begin()
 
-    @property
-    def lost(self) -> list[str]:
-        """The names whose values cannot be put back."""
-        return sorted(name for name, memento in self._mementos.items() if not memento.is_complete)
-
-    def restore(self) -> list[str]:
-        """Make everything as it was; the files that could not be put back. Called while no code of
-        the cell runs.
-        """
+    def restore(self) -> Lost:
+        """Make everything as it was; gives what could not be. Called while no code of the cell runs."""
         files = self._put_files()
         self._put_names()
-        for memento in self._mementos.values():
-            if memento.possible():
+        beyond = [name for name, memento in self._mementos.items() if not memento.possible()]
+        for name, memento in self._mementos.items():
+            if name not in beyond:
                 memento.restore()
         for name, was in self._modules.items():
             if name in sys.modules and (change := ambient.module_changes(name, was)) is not None:
                 ambient.restore_part(f"{ambient.MODULE}{name}", change.before)
         self.put_ambient()
         self._watch.begin()
-        return files
+        return Lost(sorted(name for name in beyond if self._is_changed(name)), files)
+
+    def _is_changed(self, name: str) -> bool:
+        """Whether a variable does not show what it showed, or does not show what it holds."""
+        variables, was = self._variables, self._prints.get(name)
+        now = fingerprint(variables.value(name), variables.namespace)
+        return was is None or now.opaque or now.digest != was.digest
 
     def put_ambient(self) -> None:
         """The process's state alone."""

@@ -174,6 +174,16 @@ def test_a_comparison_that_nobody_saw_is_shown_to_the_next_page(view):
     assert view.ask("resume")[0]["answer"] == {}, "a person has closed it"
 
 
+def test_the_proof_of_a_take_that_was_put_aside_comes_back_to_nobody(view):
+    view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stale")
+    view.ask("discard", take="angry")
+    view.ask("seen")
+    runner = "__import__('tape_jupyter.jupyter.rerun.rerunner', fromlist=['known_rerunner'])"
+    view._aside(f"told.clear()\n{runner}.known_rerunner(view.cells).proving.join()")
+    told = json.loads(view._aside("print(json.dumps(told))").stdout)
+    assert [each for each in told if each["about"] == "done"] == []
+
+
 def test_the_original_is_opened_by_its_take_alone(view):
     assert view.ask("open", cassette="main", take="angry")[0]["answer"]["take"] == "angry"
     session = view.ask("open", take="")[0]["answer"]

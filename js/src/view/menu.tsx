@@ -19,7 +19,7 @@ export function Menu({ word, title, label, look, popup = "", off, children }: Me
     return () => window.removeEventListener("pointerdown", outside, true);
   }, [open]);
   return <div ref={menu} class="menu" onKeyDown={(event) => escape(event, open ? close : undefined)}>
-    <button class={look} aria-expanded={open} aria-label={label} title={title ?? label} disabled={off} onClick={() => set(!open)}>{word}▾</button>
+    <button class={look} aria-expanded={open} aria-label={label} title={title ?? label} disabled={off} onClick={() => set(!open)}><span>{word}</span>▾</button>
     {open && <div class={`tape-popup ${popup}`}>{children(close)}</div>}
   </div>;
 }

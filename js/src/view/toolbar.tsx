@@ -75,7 +75,7 @@ function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
 
 function Filters({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
   const chosen = look.filter.kinds.size + look.filter.notes.size;
-  return <Menu word={`${chosen ? many(chosen, "filter") : "all kinds"} `} popup="choices">{() => <Island flat work={work} draw={(cards, place) => cards.drawChoices(place, { desk, filter: look.filter })} />}</Menu>;
+  return <Menu word={chosen ? many(chosen, "filter") : "all kinds"} popup="choices">{() => <Island flat work={work} draw={(cards, place) => cards.drawChoices(place, { desk, filter: look.filter })} />}</Menu>;
 }
 
 /** What the list is narrowed to, each with its way out. */

@@ -294,12 +294,22 @@ test.each([["Keep", "keep", ""], ["Make default", "default", "Make it the defaul
   expect(room.work.state.phase).toBe("idle");
 });
 
-test("a discarded take can be taken back", async () => {
-  const room = await compared();
+test("of a discarded take nothing is proved or shown, until it is taken back", async () => {
+  const room = await compared({ proof: { state: "running", text: "", adopt: [] } });
   await room.click("Discard");
   expect(room.text).toContain("moved aside");
+  expect(room.text).not.toMatch(/proving|show the original/);
   await room.click("Undo");
   expect(room.asked("undo")[0]).toMatchObject({ take: "angry-customer" });
+  await room.tell("done", COMPARISON);
+  expect(room.text).toContain("proved in a fresh kernel ✓");
+  expect(room.text).toContain("show the original");
+});
+
+test("a proof that ends while the next re-run is planned leaves the plan in front", async () => {
+  const room = await planned(PLAN);
+  await room.tell("done", COMPARISON);
+  expect(room.work.state.phase).toBe("plan");
 });
 
 test("the original is one click away", async () => {

@@ -629,9 +629,11 @@ class Rerunner:
         )
 
     def _report_proof(self, compared: Comparison, proof: RerunProof, notify: Tell) -> None:
-        """What the proof in the background came to, while nothing newer is compared."""
-        if self.compared is compared:
-            self.compared = replace(compared, proof=proof)
+        """What the proof in the background came to, while nothing newer is compared or runs."""
+        if self.compared is not compared:
+            return
+        self.compared = replace(compared, proof=proof)
+        if not self.running:
             notify("done", self.compared.record())
 
     def _build_proof_case(self, machine: Rerun) -> ProofCase | None:

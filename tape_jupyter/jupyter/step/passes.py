@@ -163,14 +163,13 @@ class CellPasses:
 
     def _restore_state(self) -> None:
         assert self._before is not None
-        lost = self._before.lost
-        files = self._before.restore()
-        if lost:
+        lost = self._before.restore()
+        if lost.names:
             self._add_note(
-                f"{', '.join(lost)} could not be put back: what has no copy (a connection, a generator)"
+                f"{', '.join(lost.names)} could not be put back: what has no copy (a generator, an open file)"
             )
-        if files:
-            self._add_note(f"{', '.join(files)} could not be put back: too large to keep")
+        if lost.files:
+            self._add_note(f"{', '.join(lost.files)} could not be put back: too large to keep")
 
     def _add_note(self, text: str) -> None:
         if text not in self.notes:

@@ -120,10 +120,18 @@ def resume(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
 
 @answers("seen")
 def handle_seen(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any]:
-    """A person closed the comparison: no page shows it anew."""
+    """A person closed the comparison: no page shows it anew. Of a take that was put aside, no proof
+    is told either.
+    """
     runner = rerunner.known_rerunner(viewer.cells)
-    if runner is not None and isinstance(runner.teller, Teller):
+    if runner is None:
+        return {}
+    if isinstance(runner.teller, Teller):
         runner.teller.last = {}
+    compared, book = runner.compared, viewer.book
+    takes = files.take_names(book.root) if isinstance(book, Cassette) else []
+    if compared is not None and compared.take not in takes:
+        runner.compared = None
     return {}
 
 

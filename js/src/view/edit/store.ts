@@ -97,7 +97,10 @@ export class Work {
     this.#offs = [
       client.on<Progress>("progress", (progress) => this.#running({ progress })),
       client.on<Divergence>("diverged", (divergence) => this.#diverged(divergence)),
-      client.on<Comparison>("done", (comparison) => this.#go({ phase: "done", comparison })),
+      client.on<Comparison>("done", (comparison) => {
+        // a proof that ends late: what is planned meanwhile stays in front
+        if (!this.#state.phase.startsWith("plan")) this.#go({ phase: "done", comparison });
+      }),
       client.on("cancelled", () => this.dismiss()),
       client.on<{ text: string }>("failed", ({ text }) => this.#failed(text)),
       client.on<{ text: string }>("gone", ({ text }) => {

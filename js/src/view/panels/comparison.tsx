@@ -17,11 +17,12 @@ const MOST = 200; // rows of a table or list that are drawn
 
 export function ComparisonView({ work, comparison, overridable }: { work: Work; comparison: Comparison; overridable: boolean }) {
   const { take, ran, skipped, stopped, cells, spans, variables } = comparison;
+  const [aside, put] = useState(false); // the take: neither proved nor shown any more
   const differ = cells.filter((cell) => !cell.same);
   const same = cells.filter((cell) => cell.same);
   return <Card kind="comparison" title={`${many(ran, "cell")} ran, ${differ.length} changed`} onEscape={() => work.dismiss()}>
     {stopped && <p class="tape-wrong" role="alert">Stopped: {stopped}</p>}
-    <Proof work={work} comparison={comparison} />
+    {!aside && <Proof work={work} comparison={comparison} />}
     {comparison.note && <p class="tape-dim"><Prose text={comparison.note} /></p>}
     {skipped.map((text) => <p key={text} class="tape-dim">Not run: <Prose text={text} /></p>)}
     <div class="tape-changes">
@@ -30,11 +31,11 @@ export function ComparisonView({ work, comparison, overridable }: { work: Work; 
     </div>
     {spans.length > 0 && <Spans work={work} spans={spans} />}
     {variables.length > 0 && <Variables variables={variables} />}
-    {overridable && take && <FindCause work={work} takes={[take]} good={take} />}
+    {overridable && take && !aside && <FindCause work={work} takes={[take]} good={take} />}
     <footer class="tape-foot">
-      {overridable && take && <TakeActions work={work} take={take} isDefault={false} onDone={() => work.dismiss()} />}
-      <div class="tape-actions">{take && <Original work={work} take={take} />}
-        <button class="tape-link" onClick={() => work.dismiss()}>close</button></div>
+      {overridable && take && <TakeActions work={work} take={take} isDefault={false} onAside={put} onDone={() => work.dismiss()} />}
+      {!aside && <div class="tape-actions">{take && <Original work={work} take={take} />}
+        <button class="tape-link" onClick={() => work.dismiss()}>close</button></div>}
     </footer>
   </Card>;
 }

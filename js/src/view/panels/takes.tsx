@@ -37,10 +37,10 @@ export function Takes({ work, session, able, onClose }: TakesProps) {
   </div>;
 }
 
-interface ActionsProps { work: Work; take: string; isDefault: boolean; onPlan?: (() => void) | undefined; onDone?: (() => void) | undefined }
+interface ActionsProps { work: Work; take: string; isDefault: boolean; onPlan?: (() => void) | undefined; onDone?: (() => void) | undefined; onAside?: ((aside: boolean) => void) | undefined }
 
 /** What can be done with a take; also the foot of the comparison. */
-export function TakeActions({ work, take, isDefault, onPlan, onDone }: ActionsProps) {
+export function TakeActions({ work, take, isDefault, onPlan, onDone, onAside }: ActionsProps) {
   const { busy, wrong, go } = useDoing();
   /** What is there once the take was put aside. */
   const [aside, put] = useState<Session | null>(null);
@@ -48,6 +48,7 @@ export function TakeActions({ work, take, isDefault, onPlan, onDone }: ActionsPr
   const run = (about: "keep" | "discard" | "default" | "undo", body = take) => go(async () => {
     const session = await work.take(about, { take: body });
     put(about === "discard" ? session : null);
+    onAside?.(about === "discard");
     ask(false);
     if (about === "keep" || about === "default") onDone?.();
   });
@@ -59,7 +60,7 @@ export function TakeActions({ work, take, isDefault, onPlan, onDone }: ActionsPr
       {onDone && <button onClick={onDone}>Close</button>}<Alert text={wrong} /></p>;
   }
   if (asked) {
-    return <p class="tape-actions" role="status"><span>From then on {take} is replayed when no take is named. The recording stays; <i>Not the default</i>, among the takes, takes it back.</span>
+    return <p class="tape-actions" role="status"><span>From now on {take} is replayed when no take is named. The recording stays; <i>Not the default</i>, among the takes, takes it back.</span>
       <button class="tape-primary" disabled={busy} onClick={() => run("default")}>Make it the default</button><button onClick={() => ask(false)}>Leave it</button><Alert text={wrong} /></p>;
   }
   return <div class="tape-actions">
