@@ -201,6 +201,8 @@ class Snapshot:
             self._connections.append(node)
         elif node.kind is kinds.MAPPING and isinstance(value, defaultdict):
             self._aside_of.append((node, _FACTORY))
+        elif whole_objects.describes_tables(value):
+            self._aside_of.append((node, _TABLES))
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
             self._aside_of.append((node, _LOCK_HELD))
 
@@ -495,9 +497,13 @@ class Snapshot:
             if self._is_as_seen(theirs):
                 self._adopted.setdefault(id(node), node.state)
                 self._adopt_changes([theirs])
-            elif node.kind is theirs.kind and type(node.kind) in kinds.CONTAINER_KINDS:
+            elif node.kind is theirs.kind and isinstance(node.kind, kinds.CONTAINER_KINDS):
                 node.state = self._adopted.get(id(node), node.state)
                 self._shared.add(id(node))
+                if any(True for _ in node.kind.inside(theirs.state)):  # such as log records
+                    self._unseen.append(
+                        f"it changed {_describe_node(node)} itself, and by what it logged or showed"
+                    )
 
     def _is_as_seen(self, theirs: ReachedObject) -> bool:
         """Whether an object was, before others changed it, as this body found it."""
@@ -566,6 +572,7 @@ _ANNOTATIONS = _Aside(
     kinds.annotations_of,
     frozenset({"__annotations__", "update_wrapper"}),
 )
+_TABLES = _Aside("it changed which tables or columns {} has", whole_objects.tables_described)
 _LOCK_HELD = _Aside(
     "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), exclusive=True
 )

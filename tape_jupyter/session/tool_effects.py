@@ -499,7 +499,7 @@ class RecordedEffects:
             f"{doubt}, but {name} is not as it was then" for name in files
         ]
 
-    def _redo_files(self, files: Mapping[str, Any]) -> None:
+    def _redo_files(self, files: Sequence[Mapping[str, Any]]) -> None:
         cell = self._cell
         if cell.rerun:
             self._note_doubts(found_otherwise(files, cell.folder))

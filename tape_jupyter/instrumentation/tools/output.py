@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 from tape_jupyter.core.context import BODY
 from tape_jupyter.core.libraries import is_library_class, is_library_file
 from tape_jupyter.core.stubs import do_nothing
+from tape_jupyter.effects.kinds import KEEPS_RECORDS
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.registry import CannotFreeze
 from tape_jupyter.instrumentation.concurrency.threads import let_act
@@ -156,8 +157,10 @@ def _shown_next(
 
 
 def _runs_users_code(shows: Any) -> bool:
-    """Whether what shows something may run code of the user's, or fill a list."""
+    """Whether what shows something may run code of the user's, or fill a list or a queue."""
     if isinstance(shows, logging.Handler):
+        if not vars(shows).keys().isdisjoint(KEEPS_RECORDS):
+            return True
         parts = (shows, *shows.filters, shows.formatter)
         return any(each is not None and not is_library_class(type(each)) for each in parts)
     if isinstance(shows, FunctionType):
