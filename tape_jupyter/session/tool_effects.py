@@ -53,7 +53,7 @@ from tape_jupyter.instrumentation.tools.output import (
     emit_message,
     find_publisher,
     handlers_of,
-    is_kernels,
+    shows_to_person,
 )
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
@@ -200,7 +200,7 @@ class ObservedBody:
         """The event as it is recorded; {} where it went to what the body itself put there to catch it."""
         if sink is not None and sink != self._sinks.get(next(iter(event))):
             lost = {"lost": "what it wrote past `redirect_stdout` or the like is not recorded"}
-            return lost if is_kernels(sink) else {}
+            return lost if shows_to_person(sink) else {}
         return self._with_handle(event) if "display" in event else event
 
     def _with_handle(self, event: dict[str, Any]) -> dict[str, Any]:

@@ -88,9 +88,10 @@ def current_sinks() -> dict[str, Any]:
     }
 
 
-def is_kernels(sink: Any) -> bool:
+def shows_to_person(sink: Any) -> bool:
     """Whether it shows things to a person, whatever stands in its place just now."""
-    return type(sink).__module__.partition(".")[0] == "ipykernel"
+    of_process = _strip_tee(sys.__stdout__), _strip_tee(sys.__stderr__)
+    return type(sink).__module__.partition(".")[0] == "ipykernel" or sink in of_process
 
 
 def find_publisher() -> Any:
@@ -212,6 +213,29 @@ class _Tee:
         for line in lines:
             self.write(line)
 
+    @property
+    def buffer(self) -> Any:
+        return _BytesTee(self._stream, self._name)
+
+
+class _BytesTee:
+    """Stands for what such a stream writes its text to, as bytes."""
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self._stream, self._name = stream, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream.buffer, name)
+
+    def write(self, data: Any) -> Any:
+        try:
+            text = bytes(data).decode(self._stream.encoding)
+        except UnicodeDecodeError:
+            _record_event({"lost": "bytes that it wrote, which are no text, are not recorded"})
+            return self._stream.buffer.write(data)
+        with _shown_next({self._name: text}, self._stream):
+            return self._stream.buffer.write(data)
+
 
 def _strip_tee(stream: Any) -> Any:
     return stream._stream if isinstance(stream, _Tee) else stream  # noqa: SLF001 - its own
@@ -226,7 +250,10 @@ def listening(capture: Any) -> Iterator[None]:
     """Inside, a taped body runs: what it shows is told to its capture."""
     before = BODY.get()
     BODY.set(capture)
-    stood = [_put_tee("stdout", "out"), _put_tee("stderr", "err")]
+    names = {"stdout": "out", "stderr": "err"}
+    if not processes.are_descriptors_read():
+        names |= {"__stdout__": "out", "__stderr__": "err"}
+    stood = [_put_tee(name, event) for name, event in names.items()]
     try:
         yield
     finally:
