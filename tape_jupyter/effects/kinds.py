@@ -330,10 +330,15 @@ def own_code(function: FunctionType) -> FunctionType:
 
 
 class HandlerKind(Attributes):
-    """A handler of `logging`: what it lets through, and how."""
+    """A handler of `logging`: what it lets through, and how; what it keeps records in, or hands them to."""
 
     def copy_state(self, value: Any) -> dict[str, Any]:
-        return {n: v for n, v in vars(value).items() if n in ("level", "filters", "formatter")}
+        return {n: v for n, v in vars(value).items() if n in _HANDLERS_SETTINGS + KEEPS_RECORDS}
+
+
+_HANDLERS_SETTINGS = ("level", "filters", "formatter")
+KEEPS_RECORDS = ("buffer", "queue", "target")
+"""Where a handler of `logging` has records, or the handler that gets them."""
 
 
 class TraitsKind(Attributes):

@@ -139,7 +139,7 @@ class Snapshot:
         self._unseen: list[str] = []
         self._called: set[str] = set()  # functions that texts of code call, which may be SQL
         self._plain_databases: set[int] = set()  # of these connections, that call no code by name
-        self._sql_code = _Aside(_SQL_RAN, self._look_at_sql_code, _RUNS_SQL)
+        self._connections: list[ReachedObject] = []  # of SQLite
         self._adopted: dict[int, Any] = {}  # how objects were before other code changed them
         self._shared: set[int] = set()  # containers that both the body and other code changed
         self.too_large = False
@@ -197,9 +197,12 @@ class Snapshot:
         if node.kind is kinds.CLASS and isinstance(value, ABCMeta):
             self._aside_of.append((node, _REGISTRY))
         elif node.kind is whole_objects.CONNECTION:
-            self._aside_of += [(node, _DATABASE), (node, _CONNECTED), (node, self._sql_code)]
+            self._aside_of += [(node, _DATABASE), (node, _CONNECTED)]
+            self._connections.append(node)
         elif node.kind is kinds.MAPPING and isinstance(value, defaultdict):
             self._aside_of.append((node, _FACTORY))
+        elif whole_objects.describes_tables(value):
+            self._aside_of.append((node, _TABLES))
         elif type(value) in kinds.LOCKS and _is_programs_own(node):
             self._aside_of.append((node, _LOCK_HELD))
 
@@ -351,6 +354,9 @@ class Snapshot:
                 states[aside.description.format(_describe_node(node))] = aside.read_state(
                     node.value
                 )
+        if self.words & _RUNS_SQL:
+            for node in self._connections:
+                states[_SQL_RAN.format(_describe_node(node))] = self._look_at_sql_code(node.value)
         return states
 
     def _look_at_sql_code(self, connection: Any) -> Any:
@@ -491,9 +497,13 @@ class Snapshot:
             if self._is_as_seen(theirs):
                 self._adopted.setdefault(id(node), node.state)
                 self._adopt_changes([theirs])
-            elif node.kind is theirs.kind and type(node.kind) in kinds.CONTAINER_KINDS:
+            elif node.kind is theirs.kind and isinstance(node.kind, kinds.CONTAINER_KINDS):
                 node.state = self._adopted.get(id(node), node.state)
                 self._shared.add(id(node))
+                if any(True for _ in node.kind.inside(theirs.state)):  # such as log records
+                    self._unseen.append(
+                        f"it changed {_describe_node(node)} itself, and by what it logged or showed"
+                    )
 
     def _is_as_seen(self, theirs: ReachedObject) -> bool:
         """Whether an object was, before others changed it, as this body found it."""
@@ -562,6 +572,7 @@ _ANNOTATIONS = _Aside(
     kinds.annotations_of,
     frozenset({"__annotations__", "update_wrapper"}),
 )
+_TABLES = _Aside("it changed which tables or columns {} has", whole_objects.tables_described)
 _LOCK_HELD = _Aside(
     "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), exclusive=True
 )
@@ -729,19 +740,12 @@ class _Writer:
 
     def __init__(self, nodes: dict[int, ReachedObject], variables: Mapping[str, Any]) -> None:
         self._nodes, self._variables = nodes, variables
-        self._walk = Writing(self._find_standing_path)
+        self._walk = Writing(functools.partial(_find_standing_path, nodes))
         self._count = 0
-
-    def _find_standing_path(self, value: Any) -> str | None:
-        """The path of an object that was within reach before. Raises LookupError where it has none."""
-        node = self._nodes.get(id(value))
-        if node is not None and type(value) is not tuple:
-            return node.path()
-        return None
 
     def place_of(self, value: Any) -> str:
         try:
-            standing = self._find_standing_path(value) or self._walk.made_place(value)
+            standing = _find_standing_path(self._nodes, value) or self._walk.made_place(value)
             return standing or self._walk.places().get(id(value), "")
         except LookupError:
             return ""
@@ -918,6 +922,12 @@ class _Writer:
         if removed := [name for name in removed if kinds.is_settable(node.value, name)]:
             record["delete"] = removed
         return record
+
+
+def _find_standing_path(nodes: Mapping[int, ReachedObject], value: Any) -> str | None:
+    """The path of an object that was within reach before. Raises LookupError where it has none."""
+    node = nodes.get(id(value))
+    return node.path() if node is not None and type(value) is not tuple else None
 
 
 def _rank_member(value: Any) -> tuple[str, str]:

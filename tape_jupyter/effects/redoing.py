@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -34,7 +35,7 @@ class Redo:
     def __init__(self, changes: Sequence[Mapping[str, Any]], scope: Scope) -> None:
         self._changes, self._scope = changes, scope
         self._by_path: dict[str, Any] = {}
-        self._walk = EffectReader(self._require_standing)
+        self._walk = EffectReader(partial(_require_standing, self._by_path))
         self.problems: list[str] = []
         """What could not be done, in words."""
         self._make_objects()
@@ -82,11 +83,6 @@ class Redo:
             for each in structure.values():
                 self._find_paths(each)
 
-    def _require_standing(self, path: str) -> Any:
-        if path not in self._by_path:
-            raise CassetteError(f"there is no {format_path(path)} here")
-        return self._by_path[path]
-
     def place(self, place: str) -> Any:
         """What stands at a path, or was put where `$...` says; None where nothing does."""
         if place.startswith("$"):
@@ -114,8 +110,8 @@ class Redo:
             path = str(change.get("at"))
             try:
                 if path in self._before:
-                    _refill(self._require_standing(path), self._before[path])
-                self._apply_change(self._require_standing(path), change, (None, number))
+                    _refill(_require_standing(self._by_path, path), self._before[path])
+                self._apply_change(_require_standing(self._by_path, path), change, (None, number))
             except Exception as why:
                 self.problems.append(f"{format_path(path)}: {why}"[:300])
 
@@ -246,6 +242,12 @@ class Redo:
             setter(name, value)
         for name in removed:
             remover(name)
+
+
+def _require_standing(by_path: Mapping[str, Any], path: str) -> Any:
+    if path not in by_path:
+        raise CassetteError(f"there is no {format_path(path)} here")
+    return by_path[path]
 
 
 def _container_kind(live: Any) -> kinds.Kind | None:

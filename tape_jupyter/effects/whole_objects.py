@@ -293,6 +293,18 @@ def database_of(engine: Any) -> str:
     return os.path.abspath(name) if sqlite and name not in ("", ":memory:") else ""  # noqa: PTH100
 
 
+def describes_tables(value: Any) -> bool:
+    """Whether it is a table of SQLAlchemy's, or what keeps those."""
+    kind = type(value)
+    return kind.__module__ == "sqlalchemy.sql.schema" and kind.__name__ in ("MetaData", "Table")
+
+
+def tables_described(value: Any) -> Any:
+    """The tables, with their columns, and how many indexes and constraints they have."""
+    tables = value.tables.values() if hasattr(value, "tables") else [value]
+    return [(t, list(t.columns), len(t.indexes), len(t.constraints)) for t in tables]
+
+
 def _look_at_handle(value: Any) -> Any:
     """Where an open file stands; what is written so far is in the file."""
     if value.closed or not value.seekable():

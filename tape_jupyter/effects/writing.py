@@ -266,32 +266,40 @@ class EffectReader(Thawer):
             name: Codec(name, _write_nothing, thaw)
             for name, thaw in (
                 (STANDING, lambda s, _walk, at: resolve(need(s["at"], str, at))),
-                ("class", self._thaw_class),
-                ("method", self._thaw_method),
-                ("partial", self._thaw_partial),
+                ("class", _thaw_class),
+                ("method", _thaw_method),
+                ("partial", _thaw_partial),
             )
         }
         super().__init__(lambda name: codecs.get(name) or registry.state_codec_named(name))
 
-    def _thaw_class(self, s: dict[str, Any], _walk: Thawer, at: At) -> type:
-        name = need(s["class"], str, at)
-        kind = made_classes.PLAIN_TYPES.get(name) or find_class(name, at)
-        if not made_classes.may_name(kind, self.holder):
-            raise CassetteError(f"the class {name} is not given to a program by a recording")
-        return kind
 
-    def _thaw_method(self, s: dict[str, Any], walk: Thawer, at: At) -> Any:
-        owner = walk.thaw(s["of"], (at, "of"))
-        method = made_classes.find_method(owner, need(s["name"], str, at), self.holder)
-        if method is None:
-            raise CassetteError(f"the method {s['name']} is not given to a program by a recording")
-        return method
+def _holder_in(walk: Thawer) -> type | None:
+    assert isinstance(walk, EffectReader)
+    return walk.holder
 
-    def _thaw_partial(self, s: dict[str, Any], walk: Thawer, at: At) -> Any:
-        parts = walk.mapping({name: s[name] for name in ("func", "args", "keywords")}, at)
-        if type(parts["func"]) not in _METHODS:
-            raise CassetteError("it calls what no recording may")
-        return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
+
+def _thaw_class(s: dict[str, Any], walk: Thawer, at: At) -> type:
+    name = need(s["class"], str, at)
+    kind = made_classes.PLAIN_TYPES.get(name) or find_class(name, at)
+    if not made_classes.may_name(kind, _holder_in(walk)):
+        raise CassetteError(f"the class {name} is not given to a program by a recording")
+    return kind
+
+
+def _thaw_method(s: dict[str, Any], walk: Thawer, at: At) -> Any:
+    owner = walk.thaw(s["of"], (at, "of"))
+    method = made_classes.find_method(owner, need(s["name"], str, at), _holder_in(walk))
+    if method is None:
+        raise CassetteError(f"the method {s['name']} is not given to a program by a recording")
+    return method
+
+
+def _thaw_partial(s: dict[str, Any], walk: Thawer, at: At) -> Any:
+    parts = walk.mapping({name: s[name] for name in ("func", "args", "keywords")}, at)
+    if type(parts["func"]) not in _METHODS:
+        raise CassetteError("it calls what no recording may")
+    return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
 
 
 def _write_nothing(_value: Any, _walk: Freezer, _at: At) -> dict[str, Any]:

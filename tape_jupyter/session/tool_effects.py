@@ -53,7 +53,7 @@ from tape_jupyter.instrumentation.tools.output import (
     emit_message,
     find_publisher,
     handlers_of,
-    is_kernels,
+    shows_to_person,
 )
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
@@ -200,7 +200,7 @@ class ObservedBody:
         """The event as it is recorded; {} where it went to what the body itself put there to catch it."""
         if sink is not None and sink != self._sinks.get(next(iter(event))):
             lost = {"lost": "what it wrote past `redirect_stdout` or the like is not recorded"}
-            return lost if is_kernels(sink) else {}
+            return lost if shows_to_person(sink) else {}
         return self._with_handle(event) if "display" in event else event
 
     def _with_handle(self, event: dict[str, Any]) -> dict[str, Any]:
@@ -382,6 +382,12 @@ class ObservedBody:
             return False
         return self._is_only_thread()
 
+    def end_step(self) -> dict[str, Any]:
+        """`end` for a body that runs on later, and gives no result now."""
+        did = self.end()
+        self._changes = Changes()
+        return did
+
     def let_go(self) -> None:
         """Nothing more is to be observed: what the body could reach is no longer kept."""
         self._changes = Changes()
@@ -470,14 +476,11 @@ class RecordedEffects:
         if self._redo is not None:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
-            if self._cell.rerun:
-                self._note_doubts(found_otherwise(did["files"], self._cell.folder))
-            for problem in redo_files(
-                did["files"], self._cell.folder, self._cell.cassette, rerun=self._cell.rerun
-            ):
-                self._report_problem(problem)
+            self._redo_files(did["files"])
         if self._redo is not None:
             self._redo_changes(self._redo, did)
+        if step is not None:  # what a generator yields is no part of the program's own objects
+            self._redo = None
         self._report_recorded_losses(did)
 
     def _import_modules(self, did: Mapping[str, Any], scope: Scope) -> None:
@@ -496,6 +499,13 @@ class RecordedEffects:
             f"{doubt}, but {name} is not as it was then" for name in files
         ]
 
+    def _redo_files(self, files: Sequence[Mapping[str, Any]]) -> None:
+        cell = self._cell
+        if cell.rerun:
+            self._note_doubts(found_otherwise(files, cell.folder))
+        for problem in redo_files(files, cell.folder, cell.cassette, rerun=cell.rerun):
+            self._report_problem(problem)
+
     def _redo_changes(self, redo: Redo, did: Mapping[str, Any]) -> None:
         redo.run()
         problems = [f"what it changed in {problem}" for problem in redo.problems]
@@ -507,12 +517,14 @@ class RecordedEffects:
 
     def result(self, structure: Any) -> Any:
         """A frozen result; parts that are the program's own objects are those objects."""
-        return restore_own_objects(structure, self._did.get("same", {}), self._redo)
+        redo, self._redo = self._redo, None
+        return restore_own_objects(structure, self._did.get("same", {}), redo)
 
     def raised(self, error: BaseException) -> BaseException:
         """A recorded error; it, or one behind it, is the program's own object where it was that."""
+        redo, self._redo = self._redo, None
         for name, place in self._did.get("raised", {}).items():
-            live = self._redo.place(place) if self._redo is not None else None
+            live = redo.place(place) if redo is not None else None
             above: Any = None
             stands: Any = error
             last = ""

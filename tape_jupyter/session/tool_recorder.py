@@ -220,7 +220,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
 
     def progress(self, steps: GeneratorSteps) -> None:
         self._steps = steps
-        if did := self.observed.end():  # a plain function that gave the generator
+        if did := self.observed.end_step():  # a plain function that gave the generator
             steps.did[BEFORE_STEPS] = did
         self._body.alone = False  # other code runs between its steps
         self.cell.recording.running[self] = None
@@ -229,7 +229,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
         self.observed.begin()
 
     def stepped(self) -> None:
-        did = self.observed.end()
+        did = self.observed.end_step()
         if did and self._steps is not None:
             self._steps.did[len(self._steps.items)] = did
 
@@ -302,6 +302,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
     def _end_steps(self, error: str = "") -> None:
         self.cell.recording.running.pop(self, None)
         self._commit_steps(error)
+        self._release_references()
 
     def _commit_steps(self, error: str = "") -> None:
         """Commit what the generator did that is not on the tape yet."""

@@ -15,6 +15,7 @@ import multidict
 import numpy
 import polars
 import pytest
+import sqlalchemy
 from lxml import etree
 
 import tape_jupyter as tape
@@ -44,6 +45,12 @@ def program_of(make, act, look):
     return program
 
 
+def make_tables():
+    described = sqlalchemy.MetaData()
+    sqlalchemy.Table("a", described, sqlalchemy.Column("id", sqlalchemy.Integer))
+    return described
+
+
 CHANGED = {
     "zlib.Compress": (zlib.compressobj, lambda o: o.compress(b"abc"), lambda o: o.flush()),
     "decimal.Context": (decimal.Context, lambda o: setattr(o, "prec", 7), lambda o: o.prec),
@@ -55,6 +62,16 @@ CHANGED = {
         lambda: duckdb.connect().execute("CREATE TABLE t AS SELECT 1 AS a"),
         lambda o: o.execute("UPDATE t SET a = 2"),
         lambda o: o.execute("SELECT * FROM t").fetchall(),
+    ),
+    "tables or columns thing": (
+        make_tables,
+        lambda o: sqlalchemy.Table("b", o),
+        lambda o: [*o.tables],
+    ),
+    "columns thing": (
+        lambda: make_tables().tables["a"],
+        lambda o: o.append_column(sqlalchemy.Column("n", sqlalchemy.Integer)),
+        lambda o: o.columns.keys(),
     ),
     "flatiter": (lambda: numpy.arange(4).flat, next, next),
     "iterator": (lambda: iter(numpy.arange(4)), next, next),

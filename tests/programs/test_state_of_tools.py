@@ -13,7 +13,9 @@ import functools
 import io
 import itertools
 import logging
+import logging.handlers
 import os
+import queue
 import shutil
 import sqlite3
 import string
@@ -789,3 +791,66 @@ def test_code_that_a_tool_exchanged_is_said(what):
             del Adder.more
     names = {"a library's function": "string.capwords", "a module's function": "module.hello"}
     assert names.get(what, "Adder.more") in str(recorded.warnings)
+
+
+def keep_record(handler, text):
+    record = logging.LogRecord("kept", logging.INFO, "a.py", 3, text, (), None)
+    buffer = getattr(handler, "buffer", None)
+    handler.queue.put(record) if buffer is None else buffer.append(record)
+
+
+HANDLERS = {
+    "memory": lambda: logging.handlers.MemoryHandler(
+        3, target=logging.StreamHandler(io.StringIO())
+    ),
+    "buffering": lambda: logging.handlers.BufferingHandler(3),
+    "queue": lambda: logging.handlers.QueueHandler(queue.Queue()),
+}
+
+
+@pytest.mark.parametrize("name", HANDLERS)
+def test_records_that_a_tool_puts_into_a_handler_itself_are_there_beside_those_that_it_logs(name):
+    def program():
+        handler, logger = HANDLERS[name](), logging.getLogger("kept")
+        logger.handlers[:] = [handler]
+        logger.setLevel(logging.INFO)
+
+        @tape.tool
+        def put(text):
+            bodies.append("put")
+            keep_record(handler, text)
+
+        @tape.tool
+        def log(text):
+            bodies.append("log")
+            logger.info(text)
+
+        seen = []
+        for each in (put, log, put, log):
+            each("a")
+            records = handler.queue.queue if name == "queue" else handler.buffer
+            target = getattr(handler, "target", None)
+            seen.append((len(records), target and target.stream.getvalue()))
+        return seen
+
+    same(program)
+
+
+def test_records_that_one_tool_both_puts_and_logs_are_said():
+    def program():
+        handler, logger = logging.handlers.BufferingHandler(9), logging.getLogger("kept")
+        logger.handlers[:] = [handler]
+        logger.setLevel(logging.INFO)
+
+        @tape.tool
+        def put_and_log(text):
+            bodies.append("put")
+            keep_record(handler, text)
+            logger.info(text)
+
+        put_and_log("a")
+        return len(handler.buffer)
+
+    _, _, recorded, report = replayed(program)
+    for said in (recorded.warnings, report.unheld):
+        assert ".buffer itself, and by what it logged" in str(said)

@@ -823,3 +823,45 @@ def test_what_a_thread_shows_late_is_recorded_where_it_was_shown(tmp_path, monke
         live = program()
     with tape.replaying(path):
         assert program() == live
+
+
+def test_what_a_tool_of_a_script_writes_to_the_streams_of_its_process_is_written_again(
+    capfd, monkeypatch
+):
+    @tape.tool
+    def write(name):
+        bodies.append(name)
+        sys.__stdout__.write(f"{name} raw\n")
+        print(name, "error", file=sys.__stderr__)
+        sys.stdout.buffer.write(f"{name} ü\n".encode())
+        sys.stdout.flush()
+
+    def program():
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", sys.__stdout__)
+            patched.setattr(sys, "stderr", sys.__stderr__)
+            write("a")
+        sys.__stdout__.flush()
+        return capfd.readouterr()
+
+    live = same(program)
+    assert live.out.splitlines() == ["a raw", "a ü"]
+    assert live.err == "a error\n"
+
+
+def test_what_a_tool_writes_past_the_programs_redirect_or_as_no_text_is_said(capfd):
+    @tape.tool
+    def write(name):
+        print(name, file=sys.__stdout__)
+
+    @tape.tool
+    def write_bytes(name):
+        sys.__stdout__.buffer.write(b"\xff\n")
+
+    with tape.recording("a.tape.yaml") as block, contextlib.redirect_stdout(io.StringIO()):
+        write("a")
+        write_bytes("a")
+    capfd.readouterr()
+    past, bytes_ = block.report.warnings
+    assert past.startswith("tool write: what it wrote past `redirect_stdout`")
+    assert bytes_.startswith("tool write_bytes: bytes that it wrote")

@@ -19,6 +19,7 @@ from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from tape_jupyter.comparison.outputs import INSTALLED
+from tape_jupyter.core.unlisted_thread import run_unlisted
 
 FRAMES = "frames"
 MOST = 50
@@ -137,8 +138,10 @@ def _build_frame(code: CodeType, space: Mapping[str, Any], line: int) -> FrameTy
     }
     function = FunctionType(shape.replace(**alike), named, None, namespace["stand_in"].__defaults__)
     function.__kwdefaults__ = namespace["stand_in"].__kwdefaults__
-    frame: FrameType = function()
-    return frame
+    made: list[FrameType] = []
+    # in another thread, so that no frame of ours stands behind it, with what the program gave
+    run_unlisted(lambda: made.append(function()))()
+    return made[0]
 
 
 def _encode_line_table(line: int, units: int) -> bytes:

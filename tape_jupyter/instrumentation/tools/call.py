@@ -279,10 +279,7 @@ class TapedToolCall:
         reply = cast("Value", play.reply)
         self._redo_body(play)
         if reply.error is not None:
-            error = registry.thaw_error(reply.error)
-            if play.effects is not None:
-                error = play.effects.raised(error)
-            raise put_frames(error, reply.error)
+            raise _build_error(reply.error, play)
         convert = play.effects.result if play.effects is not None else registry.thaw
         return self._resolve_argument(convert(reply.value))
 
@@ -302,6 +299,14 @@ class TapedToolCall:
                 f"{self.name} gave back its argument {value.name} when recorded, and has none now"
             )
         return self.arguments[value.name]
+
+
+def _build_error(structure: Mapping[str, Any], play: Play) -> BaseException:
+    """The recorded error. No frame that it passes may keep it: it would outlive its handling."""
+    error = registry.thaw_error(structure)
+    if play.effects is not None:
+        error = play.effects.raised(error)
+    return put_frames(error, structure)
 
 
 _UNTAPED = TapedToolCall("", None, {})

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 from tape_jupyter.core.context import BODY
 from tape_jupyter.core.libraries import is_library_class, is_library_file
 from tape_jupyter.core.stubs import do_nothing
+from tape_jupyter.effects.kinds import KEEPS_RECORDS
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.registry import CannotFreeze
 from tape_jupyter.instrumentation.concurrency.threads import let_act
@@ -87,9 +88,10 @@ def current_sinks() -> dict[str, Any]:
     }
 
 
-def is_kernels(sink: Any) -> bool:
+def shows_to_person(sink: Any) -> bool:
     """Whether it shows things to a person, whatever stands in its place just now."""
-    return type(sink).__module__.partition(".")[0] == "ipykernel"
+    of_process = _strip_tee(sys.__stdout__), _strip_tee(sys.__stderr__)
+    return type(sink).__module__.partition(".")[0] == "ipykernel" or sink in of_process
 
 
 def find_publisher() -> Any:
@@ -156,8 +158,10 @@ def _shown_next(
 
 
 def _runs_users_code(shows: Any) -> bool:
-    """Whether what shows something may run code of the user's, or fill a list."""
+    """Whether what shows something may run code of the user's, or fill a list or a queue."""
     if isinstance(shows, logging.Handler):
+        if not vars(shows).keys().isdisjoint(KEEPS_RECORDS):
+            return True
         parts = (shows, *shows.filters, shows.formatter)
         return any(each is not None and not is_library_class(type(each)) for each in parts)
     if isinstance(shows, FunctionType):
@@ -209,6 +213,29 @@ class _Tee:
         for line in lines:
             self.write(line)
 
+    @property
+    def buffer(self) -> Any:
+        return _BytesTee(self._stream, self._name)
+
+
+class _BytesTee:
+    """Stands for what such a stream writes its text to, as bytes."""
+
+    def __init__(self, stream: Any, name: str) -> None:
+        self._stream, self._name = stream, name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream.buffer, name)
+
+    def write(self, data: Any) -> Any:
+        try:
+            text = bytes(data).decode(self._stream.encoding)
+        except UnicodeDecodeError:
+            _record_event({"lost": "bytes that it wrote, which are no text, are not recorded"})
+            return self._stream.buffer.write(data)
+        with _shown_next({self._name: text}, self._stream):
+            return self._stream.buffer.write(data)
+
 
 def _strip_tee(stream: Any) -> Any:
     return stream._stream if isinstance(stream, _Tee) else stream  # noqa: SLF001 - its own
@@ -223,7 +250,10 @@ def listening(capture: Any) -> Iterator[None]:
     """Inside, a taped body runs: what it shows is told to its capture."""
     before = BODY.get()
     BODY.set(capture)
-    stood = [_put_tee("stdout", "out"), _put_tee("stderr", "err")]
+    names = {"stdout": "out", "stderr": "err"}
+    if not processes.are_descriptors_read():
+        names |= {"__stdout__": "out", "__stderr__": "err"}
+    stood = [_put_tee(name, event) for name, event in names.items()]
     try:
         yield
     finally:

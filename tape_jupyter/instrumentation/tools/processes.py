@@ -128,7 +128,7 @@ def _wrap_write(original: Callable[..., int]) -> Callable[..., int]:
 
 
 def _begin_writing_itself(body: Any) -> None:
-    if not any(_find_watched_streams()):
+    if not are_descriptors_read():
         what = (
             "what it writes to the descriptors 1 and 2 is not recorded: only a notebook reads that"
         )
@@ -137,12 +137,17 @@ def _begin_writing_itself(body: Any) -> None:
 
 def _begin_printing(body: Any, *, prints: bool, prints_errors: bool) -> None:
     """A process is about to start that prints where this one does."""
-    if any(_find_watched_streams()):
+    if are_descriptors_read():
         if prints or prints_errors:
             body.writes_to_descriptors()
     elif prints:
         what = "what a process that it started prints is not recorded: only a notebook reads that"
         body.record_output({"lost": what})
+
+
+def are_descriptors_read() -> bool:
+    """Whether what is written to the descriptors 1 and 2 is shown, as in a notebook."""
+    return any(_find_watched_streams())
 
 
 def may_write(words: AbstractSet[str]) -> bool:
@@ -152,7 +157,7 @@ def may_write(words: AbstractSet[str]) -> bool:
 
 def begin_writing(body: Any) -> None:
     """The body may write to the descriptors from now on."""
-    if body not in _writers and any(_find_watched_streams()):
+    if body not in _writers and are_descriptors_read():
         wait_until_read()
         with _lock:
             _writers.append(body)
