@@ -38,7 +38,7 @@ from tape_jupyter.cli.common import (
     pace,
 )
 from tape_jupyter.core import plugins
-from tape_jupyter.core.plain_text import format_count
+from tape_jupyter.core.plain_text import did_you_mean, format_count
 from tape_jupyter.errors import TapeUsageError
 
 if TYPE_CHECKING:
@@ -70,7 +70,19 @@ def one_line_errors() -> Iterator[None]:
     except click.UsageError as error:
         if isinstance(error, (OneLineError, NoArgsIsHelpError)):
             raise
-        raise OneLineError(error.format_message(), error.ctx) from None
+        raise OneLineError(_describe_usage_error(error), error.ctx) from None
+
+
+def _describe_usage_error(error: click.UsageError) -> str:
+    """Click's sentence, with the one choice that is most alike. All options have their dashes in
+    common: those make none alike.
+    """
+    choices: list[str] = getattr(error, "possibilities", None) or []
+    typed = getattr(error, "option_name", None) or getattr(error, "command_name", "")
+    if not choices or not typed:
+        return error.format_message()
+    alike = [each for each in choices if did_you_mean(typed.strip("-"), [each.strip("-")])]
+    return error.message.rstrip(".") + did_you_mean(typed, alike)
 
 
 class OrderedGroup(click.Group):

@@ -25,6 +25,13 @@ def describe_notebooks(folder: Path) -> str:
     return f"one of its notebooks: {join_some(names, _NAMED)}" if names else ""
 
 
+def describe_absence(path: Path, what: str = "notebook") -> str:
+    """`there is no such notebook; beside it: a.ipynb, b.ipynb`."""
+    names = sorted(each.name for each in path.parent.glob("*.ipynb"))
+    beside = f"; beside it: {join_some(names, _NAMED)}" if names else ""
+    return f"there is no such {what}{beside}"
+
+
 def parse_notebook(text: str) -> NotebookNode:
     """The notebook as nbformat 4. Raises ValueError, of one line, for what is no notebook."""
     try:

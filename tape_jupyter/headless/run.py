@@ -25,6 +25,7 @@ from tape_jupyter.core.atomic_write import replacing
 from tape_jupyter.core.notebook_text import (
     CodeCell,
     code_cells,
+    describe_absence,
     describe_notebooks,
     parse_notebook,
 )
@@ -131,7 +132,7 @@ def _read_notebook(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
     try:
         return parse(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise TapeUsageError(f"{path}: there is no such notebook") from None
+        raise TapeUsageError(f"{path}: {describe_absence(path)}") from None
     except OSError as error:
         raise TapeUsageError(f"{path}: {error.strerror or error}") from error
     except ValueError as error:
@@ -142,6 +143,8 @@ def _describe_other_file(path: Path) -> str:
     """Why a path without the suffix is no notebook, and which may be meant."""
     if notebooks := describe_notebooks(path):
         return f"a folder, not a notebook; name {notebooks}"
+    if path.is_dir():
+        return "a folder, not a notebook, and there is no notebook in it"
     if not path.exists() and path.with_name(f"{path.name}.ipynb").is_file():
         return f"there is no such file; the notebook's name ends with .ipynb: {path.name}.ipynb"
     return "not a notebook (.ipynb)"

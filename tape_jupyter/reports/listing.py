@@ -13,7 +13,7 @@ from tape_jupyter.cassette import adoption, paths
 from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.runs import current_run_ids
 from tape_jupyter.core.call import FunctionCall, Headers, Reply, Request, Value
-from tape_jupyter.core.notebook_text import describe_notebooks
+from tape_jupyter.core.notebook_text import describe_absence, describe_notebooks
 from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.encoding.http.content_encoding import decode_body
 from tape_jupyter.errors import CassetteError, TapeUsageError
@@ -37,7 +37,9 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
         if chosen:
             return chosen
         if path.suffix == ".ipynb" and not (cassette_paths or path.exists()):
-            raise TapeUsageError(f"{path}: there is no such notebook")
+            raise TapeUsageError(f"{path}: {describe_absence(path)}")
+        if not (folder.exists() or path.suffix == ".ipynb"):
+            raise TapeUsageError(f"{path}: {describe_absence(path, 'folder')}")
         if cassette_paths:
             have = f"there are: {', '.join(map(paths.stem, cassette_paths))}"
         else:
@@ -45,7 +47,7 @@ def list_cassettes(path: Path, name: str | None = None) -> list[Path]:
             have = _describe_way_to_cassette(path)
         raise TapeUsageError(f"{folder}: no cassette {name or 'here'}; {have}")
     if not path.exists():
-        raise TapeUsageError(f"{path}: there is no such cassette or notebook")
+        raise TapeUsageError(f"{path}: {describe_absence(path, 'cassette or notebook')}")
     return [path]
 
 

@@ -164,6 +164,25 @@ def test_what_is_nearly_a_notebook_is_told_which_is_meant(tmp_path):
         "the notebook's name ends with .ipynb: shop.ipynb"
         in run("record", tmp_path / "shop").output
     )
+    gone = tmp_path / "shp.ipynb"
+    for command in ("record", "calls", "export", "rerun"):
+        assert "there is no such notebook; beside it: shop.ipynb" in run(command, gone).output
+    assert (
+        "there is no such folder; beside it: shop.ipynb"
+        in run("calls", tmp_path / "x.tapes").output
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("tape", "No such command 'tape': did you mean takes? Usage"),
+        ("replay nb.ipynb --pac", "No such option '--pac': did you mean --pace? Usage"),
+        ("replay nb.ipynb --fast", "No such option '--fast'. Usage"),
+    ],
+)
+def test_of_a_word_that_is_none_the_one_that_is_alike_is_named(words, said):
+    assert said in run(*words.split()).output
 
 
 @pytest.mark.parametrize("command", ["show", "calls", "gaps", "prune", "doctor"])
