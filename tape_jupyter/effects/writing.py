@@ -42,6 +42,63 @@ _MOST_MADE = 5_000
 """Objects of libraries that one body may make and leave behind."""
 
 
+class _MadeObjects:
+    """The objects that a body made, by number, and the records of them that are written.
+
+    `before` counts the records that are to stand before the change that is written now.
+    """
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self.waiting: deque[int] = deque()
+        self.unfinished: set[int] = set()
+        self.records: list[dict[str, Any]] = []
+        self.before = 0
+        self._numbers: dict[int, int] = {}  # by the id of each
+
+    def add(self, value: Any) -> int:
+        """The number of a new one, whose record is to be written."""
+        number = self._numbers[id(value)] = len(self.values)
+        self.values.append(value)
+        self.waiting.append(number)
+        self.unfinished.add(number)
+        return number
+
+    def find(self, value: Any) -> int | None:
+        return self._numbers.get(id(value))
+
+    def finish(self, number: int, record: dict[str, Any]) -> None:
+        self.unfinished.discard(number)
+        self.records.append(record)
+
+    def mark(self) -> tuple[int, int, int]:
+        return len(self.values), len(self.records), self.before
+
+    def put_first(self, mark: tuple[int, int, int]) -> None:
+        """Have the records since then stand before the change that is written now."""
+        _, since, _ = mark
+        finished = self.records[since:]
+        del self.records[since:]
+        self.records[self.before : self.before] = finished
+        self.before += len(finished)
+
+    def return_to(self, mark: tuple[int, int, int]) -> None:
+        values, records, before = mark
+        del self.records[before : self.before], self.records[records:]
+        self.before = before
+        for value in self.values[values:]:
+            del self._numbers[id(value)]
+        del self.values[values:]
+        self.waiting.clear()
+        self.unfinished.clear()
+
+    def take_records(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Those to stand before the change that was written last, and behind it."""
+        records, self.records = self.records, []
+        before, self.before = self.before, 0
+        return records[:before], records[before:]
+
+
 class Writing(Freezer):
     """A walk that writes what stands in the program already as {"<type>": "standing", "at": path}.
 
@@ -55,12 +112,7 @@ class Writing(Freezer):
         super().__init__(registry.state_codec)
         self._unchanged = find_path
         self._itself: Any = None
-        self._made: dict[int, int] = {}  # the number of each, by its id
-        self._values: list[Any] = []
-        self._waiting: deque[int] = deque()
-        self._unfinished: set[int] = set()
-        self._records: list[dict[str, Any]] = []
-        self._before = 0
+        self._made = _MadeObjects()
         self._is_hashing = False
         self._is_flat = False
         self.holder: type | None = None
@@ -97,40 +149,26 @@ class Writing(Freezer):
 
     def _attempt_once(self, write: Callable[[], Any]) -> tuple[bool, Any, bool]:
         """Whether it could be written; the structure, or why not; and whether it leads back to itself."""
-        seen, made, records = len(self._seen), len(self._made), len(self._records)
-        before = self._before
+        seen, made = len(self._seen), self._made.mark()
         try:
             structure = write()
-            self._put_finished_first(records)
-            while self._waiting:
-                self._finish(self._waiting.popleft())
+            self._made.put_first(made)
+            while self._made.waiting:
+                self._finish(self._made.waiting.popleft())
         except Exception as reason:  # CannotFreeze, or the object's own code failed
             self._forget_since(seen)
-            for value in self._values[made:]:
-                del self._made[id(value)]
-            del self._values[made:], self._records[records:]
-            self._waiting.clear()
-            self._unfinished.clear()
-            self._before, self._depth, self._is_hashing = before, 0, False
+            self._made.return_to(made)
+            self._depth, self._is_hashing = 0, False
             return False, str(reason), isinstance(reason, Entangled)
         return True, structure, False
 
-    def _put_finished_first(self, since: int) -> None:
-        """Records that stand before the change that is written now."""
-        finished = self._records[since:]
-        self._records[self._before : self._before] = finished
-        del self._records[since + len(finished) :]
-        self._before += len(finished)
-
     def take_records(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """The records to stand before the change that was written last, and behind it."""
-        records, self._records = self._records, []
-        before, self._before = self._before, 0
-        return records[:before], records[before:]
+        return self._made.take_records()
 
     def made_place(self, value: Any) -> str:
         """How one of these objects is told; "" for any other."""
-        number = self._made.get(id(value))
+        number = self._made.find(value)
         return "" if number is None else f"{MADE}[{number}]"
 
     def freeze(self, value: Any, at: At) -> Any:
@@ -150,25 +188,24 @@ class Writing(Freezer):
 
     def _is_made(self, value: Any) -> bool:
         kind = type(value)
-        if id(value) in self._made or id(value) in self._seen:
-            return id(value) in self._made
+        is_known = self._made.find(value) is not None
+        if is_known or id(value) in self._seen:
+            return is_known
         codec = registry.state_codec(kind)
         is_nested = codec is not None and not (self._is_flat and codec in _FLAT)
         return not is_nested and made_classes.made_base(kind) is not None
 
     def _refer_to_made(self, value: Any, at: At) -> dict[str, Any]:
-        if id(value) not in self._made:
-            if len(self._made) >= _MOST_MADE:
+        made = self._made
+        number = made.find(value)
+        if number is None:
+            if len(made.values) >= _MOST_MADE:
                 raise CannotFreeze(at, value, f"more than {_MOST_MADE:,} objects were made")
-            number = self._made[id(value)] = len(self._made)
-            self._values.append(value)
-            self._waiting.append(number)
-            self._unfinished.add(number)
-        number = self._made[id(value)]
+            number = made.add(value)
         has_own_hash = has_hash_of_its_own(type(value))
-        if self._is_hashing and number in self._unfinished and has_own_hash:
-            if number in self._waiting:
-                self._waiting.remove(number)
+        if self._is_hashing and number in made.unfinished and has_own_hash:
+            if number in made.waiting:
+                made.waiting.remove(number)
                 self._finish(number)
             elif not made_classes.is_hash_of_plain_parts(value):
                 raise CannotFreeze(at, value, "its hash depends on what leads back to it")
@@ -176,7 +213,7 @@ class Writing(Freezer):
 
     def _finish(self, number: int) -> None:
         """Write the record of one."""
-        value = self._values[number]
+        value = self._made.values[number]
         place: At = ((None, MADE), number)
         outer, self.holder, self._depth = (self.holder, self._depth), type(value), 0
         record = {"at": f"{MADE}[{number}]", **made_classes.describe_class(value, place)}
@@ -188,8 +225,7 @@ class Writing(Freezer):
         except CannotFreeze as why:
             raise type(why)(None, value, str(why)) from None
         self.holder, self._depth = outer
-        self._unfinished.discard(number)
-        self._records.append(record)
+        self._made.finish(number, record)
 
     def _write_content(self, value: Any, at: At) -> dict[str, Any]:
         base = made_classes.made_base(type(value))

@@ -217,6 +217,19 @@ def test_what_such_an_object_holds_that_cannot_be_written_is_said(made, why):
     assert why in str(recorded.warnings) and why in str(report.unheld)
 
 
+def test_what_cannot_be_written_takes_nothing_with_it_that_was_written_before():
+    def act(table):
+        table[Key("a")] = argparse.Namespace(kept="one")
+        table[Key("b")] = argparse.Namespace(run=lambda: 1)
+
+    def look(table):
+        return {key.name: vars(made).get("kept") for key, made in table.items()}
+
+    live, again, recorded, report = replayed(program_of(dict, act, look))
+    assert (live, again) == ({"a": "one", "b": None}, {"a": "one"})
+    assert "a function is code" in str(recorded.warnings) and report.unheld
+
+
 @pytest.mark.parametrize(
     ("kind", "attributes"),
     [
