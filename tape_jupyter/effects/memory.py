@@ -18,42 +18,32 @@ that aliases stay.
 from __future__ import annotations
 
 import functools
-import gc
-import inspect
-import re
 import sys
-import threading
-from abc import ABCMeta
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from enum import EnumMeta
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
-from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.libraries import is_library_class, is_library_file, is_library_path
 from tape_jupyter.core.memoised import MEMOISED, Kept
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, kinds, whole_objects
-from tape_jupyter.effects.hidden_state import list_writers
+from tape_jupyter.effects.asides import Aside, find_asides, watch_calls
+from tape_jupyter.effects.changes import Changes, ChangeWriter, count_bytes
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
-from tape_jupyter.effects.made_classes import is_kept_hash
 from tape_jupyter.effects.paths import (
     SUSPENDED,
     Step,
-    format_path,
     handed,
     handed_on,
     step_text,
     suspended_frame,
 )
 from tape_jupyter.effects.quiet_connections import called_names, functions_in_schema, own_functions
+from tape_jupyter.effects.reached import ReachedObject, describe_reached
 from tape_jupyter.effects.scope import (
-    ABSENT,
     NAMES,
     NamesInUse,
     ReachedVariables,
@@ -61,59 +51,17 @@ from tape_jupyter.effects.scope import (
     SlotValues,
     code_names,
 )
-from tape_jupyter.effects.writing import Writing
-from tape_jupyter.encoding.values.user_classes import dict_of
-from tape_jupyter.encoding.values.walker import At, shown_type
 
 MOST = 60_000
 """Objects that are looked at; a scope with more in it is said to be too large."""
 
-LARGEST = 32 << 20
-"""Bytes of one array, table or database that are written."""
-
 _LARGE_ARRAY = 1 << 20
 
-
-@dataclass(slots=True)
-class ReachedObject:
-    """An object within reach, how it is reached, and how it looked. `state` is None for what keeps
-    no state.
-    """
-
-    value: Any
-    above: ReachedObject | None
-    step: Step
-    kind: Kind | None
-    state: Any = None
-    placed: bool = True
-    """Whether it can be named; what a set holds cannot, unless something else leads to it, too."""
-
-    def path(self) -> str:
-        """From a root of the scope. Raises LookupError where it is held by a set, which has no
-        places.
-        """
-        if self.above is None:
-            return str(self.step[1])
-        return f"{self.above.path()}{step_text(self.step)}"
-
-    def is_below(self, other: ReachedObject) -> bool:
-        """Whether the other is on the way to this one."""
-        node: ReachedObject | None = self
-        while node is not None and node is not other:
-            node = node.above
-        return node is other
-
-
-@dataclass(slots=True)
-class Changes:
-    """What a body changed: as structure, and in words what of it could not be written."""
-
-    written: list[dict[str, Any]] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
-    place_of: Callable[[Any], str] = lambda _value: ""
-    """Where a mutable object stands that was there before, or was made and kept: a path, or a place
-    of `written`.
-    """
+_SQL_RAN = "it may have run a function that {} was given: what such a one changes in memory is not looked at"
+_RUNS_SQL = frozenset({
+    "execute", "executemany", "executescript", "read_sql", "read_sql_query", "to_sql", "fetchall", "fetchone",
+})  # fmt: skip
+"""How code that runs SQL names that."""
 
 
 class Snapshot:
@@ -135,7 +83,7 @@ class Snapshot:
         self._open_namespaces: set[int] = set()  # namespaces of which code may reach any variable
         self._written: set[str] = set()  # names of variables that code uses which writes into some
         self._libraries = LibraryState()
-        self._aside_of: list[tuple[ReachedObject, _Aside]] = []
+        self._aside_of: list[tuple[ReachedObject, Aside]] = []
         self._unseen: list[str] = []
         self._called: set[str] = set()  # functions that texts of code call, which may be SQL
         self._plain_databases: set[int] = set()  # of these connections, that call no code by name
@@ -192,19 +140,9 @@ class Snapshot:
         value = node.value
         if node.kind is None:
             self._libraries.name(value)
-        if node.kind in (kinds.CLASS, kinds.FUNCTION):
-            self._aside_of.append((node, _ANNOTATIONS))
-        if node.kind is kinds.CLASS and isinstance(value, ABCMeta):
-            self._aside_of.append((node, _REGISTRY))
-        elif node.kind is whole_objects.CONNECTION:
-            self._aside_of += [(node, _DATABASE), (node, _CONNECTED)]
+        self._aside_of += [(node, aside) for aside in find_asides(node)]
+        if node.kind is whole_objects.CONNECTION:
             self._connections.append(node)
-        elif node.kind is kinds.MAPPING and isinstance(value, defaultdict):
-            self._aside_of.append((node, _FACTORY))
-        elif whole_objects.describes_tables(value):
-            self._aside_of.append((node, _TABLES))
-        elif type(value) in kinds.LOCKS and _is_programs_own(node):
-            self._aside_of.append((node, _LOCK_HELD))
 
     def _open_node(self, node: ReachedObject, kind: Kind) -> None:
         try:
@@ -351,12 +289,12 @@ class Snapshot:
             if aside.exclusive and (self._others or others):
                 continue
             if aside.names is None or self.words & aside.names:
-                states[aside.description.format(_describe_node(node))] = aside.read_state(
+                states[aside.description.format(describe_reached(node))] = aside.read_state(
                     node.value
                 )
         if self.words & _RUNS_SQL:
             for node in self._connections:
-                states[_SQL_RAN.format(_describe_node(node))] = self._look_at_sql_code(node.value)
+                states[_SQL_RAN.format(describe_reached(node))] = self._look_at_sql_code(node.value)
         return states
 
     def _look_at_sql_code(self, connection: Any) -> Any:
@@ -395,12 +333,12 @@ class Snapshot:
             node.kind = None
             self._unseen.append(_explain_unseen(node, error))
         if node.kind is whole_objects.HIDDEN and node.state is None:
-            self._aside_of.append((node, _watch_calls(node)))
+            self._aside_of.append((node, watch_calls(node)))
 
     def _look_at_node(self, node: ReachedObject) -> Any:
         if (
             isinstance(node.kind, whole_objects.WholeKind)
-            and _count_bytes(node.value) > _LARGE_ARRAY
+            and count_bytes(node.value) > _LARGE_ARRAY
             and not self._may_write(node)
         ):
             # no code within reach writes into it: its items need not be read
@@ -447,9 +385,9 @@ class Snapshot:
         is not theirs.
         """
         all_changes = Changes(lost=list(self._unseen))
-        changed = self._find_changed(all_changes.lost)
+        changed = self.find_changed(all_changes.lost)
         function = self._scope.function
-        writer = _Writer(self._nodes, {} if function is None else function.__globals__)
+        writer = ChangeWriter(self._nodes, {} if function is None else function.__globals__)
         for node, now in changed:
             writer.write(node, now, all_changes, over=id(node) in self._shared)
         all_changes.lost += self._find_changed_asides(others)
@@ -463,7 +401,7 @@ class Snapshot:
             )
         return all_changes
 
-    def _find_changed(self, lost: list[str]) -> list[tuple[ReachedObject, Any]]:
+    def find_changed(self, lost: list[str]) -> list[tuple[ReachedObject, Any]]:
         """The objects that are otherwise now, and how they are; in `lost`, which cannot be compared."""
         changed: list[tuple[ReachedObject, Any]] = []
         for node in list(self._nodes.values()):
@@ -475,7 +413,7 @@ class Snapshot:
                     changed.append((node, now))
             except Exception as error:
                 why = f"({type(error).__name__}: {error})"
-                lost.append(f"{_describe_node(node)} could not be compared {why}"[:300])
+                lost.append(f"{describe_reached(node)} could not be compared {why}"[:300])
         return changed
 
     def find_text(self, text: str) -> str | None:
@@ -502,7 +440,7 @@ class Snapshot:
                 self._shared.add(id(node))
                 if any(True for _ in node.kind.inside(theirs.state)):  # such as log records
                     self._unseen.append(
-                        f"it changed {_describe_node(node)} itself, and by what it logged or showed"
+                        f"it changed {describe_reached(node)} itself, and by what it logged or showed"
                     )
 
     def _is_as_seen(self, theirs: ReachedObject) -> bool:
@@ -542,75 +480,6 @@ def _choose_step(node: ReachedObject) -> str:
     return "item" if isinstance(node.kind, kinds.MappingKind) else "attribute"
 
 
-class _Aside(NamedTuple):
-    """Of an object within reach, what a recording does not set, and how it is said that a body
-    changed it. It is looked at where code within reach has one of the `names`, None: always.
-
-    `exclusive`: only where no other body runs beside, which may change it for a moment.
-    """
-
-    description: str
-    read_state: Callable[[Any], Any]
-    names: frozenset[str] | None = None
-    exclusive: bool = False
-
-
-_REGISTRY = _Aside("it registered a class with {}", lambda value: len(registered(value)))
-_DATABASE = _Aside(
-    "it gave the database {} a function, and code is not recorded",
-    whole_objects.functions_in,
-    whole_objects.SQL_CODE,
-)
-_CONNECTED = _Aside("it changed how the connection {} works", whole_objects.how_connected)
-_FACTORY = _Aside(
-    "it changed what {} does for a missing key",
-    lambda value: value.default_factory,
-    frozenset({"default_factory"}),
-)
-_ANNOTATIONS = _Aside(
-    "it changed the annotations of {}",
-    kinds.annotations_of,
-    frozenset({"__annotations__", "update_wrapper"}),
-)
-_TABLES = _Aside("it changed which tables or columns {} has", whole_objects.tables_described)
-_LOCK_HELD = _Aside(
-    "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), exclusive=True
-)
-
-
-_SQL_RAN = "it may have run a function that {} was given: what such a one changes in memory is not looked at"
-_RUNS_SQL = frozenset({
-    "execute", "executemany", "executescript", "read_sql", "read_sql_query", "to_sql", "fetchall", "fetchone",
-})  # fmt: skip
-"""How code that runs SQL names that."""
-
-
-def _watch_calls(node: ReachedObject) -> _Aside:
-    """Of an object that tells nothing: no two looks at it are the same, where a method is called that
-    may change it; or one of the library's objects that hold it.
-    """
-    holders: list[type] = []
-    each: ReachedObject | None = node
-    while each is not None and (each is node or _is_librarys_object(each.value)):
-        if type(each.value).__module__ != "builtins" or each is node:
-            holders.append(type(each.value))
-        each = each.above
-    message = (
-        f"it may have changed {{}}: {shown_type(type(node.value))} shows nothing of what it holds"
-    )
-    return _Aside(message, lambda _value: object(), list_writers(holders))
-
-
-def _is_programs_own(lock: ReachedObject) -> bool:
-    """Whether the program itself keeps it: in an object of a library, others hold it for a moment."""
-    above = lock.above
-    return (
-        above is None
-        or type(above.value) in (list, tuple, dict)
-        or not kinds.is_librarys(type(above.value))
-    )
-
-
 def _is_cache(value: Any, above: ReachedObject | None) -> bool:
     """Whether it is a weak table in a function that a library made."""
     return (
@@ -619,34 +488,6 @@ def _is_cache(value: Any, above: ReachedObject | None) -> bool:
         and above.above is not None
         and above.step[1] == "__closure__"
         and not kinds.is_users_function(above.above.value)
-    )
-
-
-def _is_cached_view(owner: Any, name: str, value: Any) -> bool:
-    """Whether it is the value of a cached property that has nothing of its own: it refers to its
-    owner and what that holds (networkx's `graph.nodes`).
-    """
-    if type(value) in SCALARS or not isinstance(
-        inspect.getattr_static(type(owner), name, None), functools.cached_property
-    ):
-        return False
-    namespace = dict_of(owner)
-    owners = {
-        id(each) for each in (owner, namespace, *namespace.values()) if type(each) not in SCALARS
-    }
-    parts = [each for each in gc.get_referents(value) if each is not type(value)]
-    foreign = [each for each in parts if id(each) not in owners]
-    return len(foreign) < len(parts) and all(type(each) in SCALARS for each in foreign)
-
-
-_CACHED = re.compile(r"_.*(cache|lock|engine|client|pool|loop|thread|executor|logger)")
-"""Names under which objects of libraries keep what they make again when it is needed."""
-
-
-def _is_librarys_object(value: Any) -> bool:
-    """Whether a library defines its class; code of a library does not count."""
-    return kinds.is_librarys(type(value)) and not isinstance(
-        value, (type, FunctionType, ModuleType)
     )
 
 
@@ -685,10 +526,6 @@ def _iterate_results(memoised: Any) -> Iterator[tuple[Step, Any]]:
             yield ("nth", number), entry.result
 
 
-def _note_lost(changes: Changes, path: str, why: str) -> None:
-    changes.lost.append(f"{format_path(path)}: {why}"[:400])
-
-
 def _read_inner(holder: Any, name: str) -> Any:
     return SlotValues(holder) if name == "__slots__" else getattr(holder, name, None)
 
@@ -708,282 +545,4 @@ def _has_changeable_parts(function: FunctionType) -> bool:
 
 
 def _explain_unseen(node: ReachedObject, error: Exception) -> str:
-    return f"{_describe_node(node)} could not be read ({type(error).__name__}: {error})"[:300]
-
-
-def _count_bytes(value: Any) -> int:
-    if hasattr(value, "estimated_size"):  # of polars
-        return int(value.estimated_size())
-    size = getattr(value, "nbytes", 0)
-    if not isinstance(size, int) and not hasattr(value, "memory_usage"):
-        return 0
-    if hasattr(value, "memory_usage"):
-        used = value.memory_usage(deep=False)
-        return int(used.sum() if hasattr(used, "sum") else used)
-    return int(size)
-
-
-def _describe_node(node: ReachedObject) -> str:
-    """What a person calls it: `todo`, `self.items`, `count`; `a Person in team.people`."""
-    try:
-        return format_path(node.path())
-    except LookupError:
-        above = "" if node.above is None else f" in {_describe_node(node.above)}"
-        return f"a {shown_type(type(node.value))}{above}"
-
-
-# ---- written
-
-
-class _Writer:
-    """Writes changes as structure: one walk for all, so that what is shared stays shared."""
-
-    def __init__(self, nodes: dict[int, ReachedObject], variables: Mapping[str, Any]) -> None:
-        self._nodes, self._variables = nodes, variables
-        self._walk = Writing(functools.partial(_find_standing_path, nodes))
-        self._count = 0
-
-    def place_of(self, value: Any) -> str:
-        try:
-            standing = _find_standing_path(self._nodes, value) or self._walk.made_place(value)
-            return standing or self._walk.places().get(id(value), "")
-        except LookupError:
-            return ""
-
-    def write(self, node: ReachedObject, now: Any, changes: Changes, *, over: bool = False) -> None:
-        """Add the change of one object to what is written, or to what is lost. `over`: a replay puts it
-        in the place of what other code does meanwhile.
-        """
-        try:
-            path = node.path()
-        except LookupError as why:
-            changes.lost.append(f"{_describe_node(node)} was changed: {why}")
-            return
-        at: At = (None, self._count)
-        self._walk.holder = type(node.value) if _is_librarys_object(node.value) else None
-        record = self._write_change(node, now, at, path, changes)
-        before, behind = self._walk.take_records()
-        if record:
-            change = {"at": path, **({"over": True} if over else {}), **record}
-            changes.written += [*before, change, *behind]
-            self._count += 1
-
-    def _write_change(
-        self, node: ReachedObject, now: Any, at: At, path: str, changes: Changes
-    ) -> dict[str, Any]:
-        kind = node.kind
-        if isinstance(kind, whole_objects.MemoisedKind) and isinstance(now, Kept):
-            return self._write_kept(node.state, now, at, path, changes)
-        if isinstance(kind, whole_objects.WholeKind):
-            return self._write_whole(node, kind, at, path, changes)
-        if isinstance(kind, kinds.SequenceKind):
-            return self._write_splice(node.state, now, at, path, changes)
-        if isinstance(kind, kinds.SetKind):
-            return self._write_members(node.state, now, at, path, changes)
-        if isinstance(kind, kinds.MappingKind):
-            return self._write_keys(node.state, now, at, path, changes)
-        return self._write_attributes(node, now, at, path, changes)
-
-    def _attempt_value(
-        self, value: Any, at: At, path: str, changes: Changes, *, quiet: bool = False
-    ) -> tuple[bool, Any]:
-        done, structure = self._walk.attempt(value, at)
-        if not done and not quiet:
-            _note_lost(changes, path, structure)
-        return done, structure
-
-    def _write_whole(
-        self,
-        node: ReachedObject,
-        kind: whole_objects.WholeKind,
-        at: At,
-        path: str,
-        changes: Changes,
-    ) -> dict[str, Any]:
-        if _count_bytes(node.value) > LARGEST:
-            changes.lost.append(
-                f"{self._name_object(node, path)} is larger than {LARGEST >> 20} MB: its new content is not recorded"
-            )
-            return {}
-        try:
-            now = kind.read(node.value)
-        except Exception as why:
-            changes.lost.append(f"{self._name_object(node, path)}: {why}"[:400])
-            return {}
-        done, structure = self._walk.attempt_contents(now, (at, "whole"))
-        if not done:
-            changes.lost.append(f"{self._name_object(node, path)}: {structure}"[:400])
-        return {"whole": structure} if done else {}
-
-    def _name_object(self, node: ReachedObject, path: str) -> str:
-        """What a person calls it, with the notebook's own names for it: `fig (ax.figure)`."""
-        label = format_path(path)
-        names = [name for name, each in list(self._variables.items()) if each is node.value]
-        aliases = [name for name in names if name != label and not name.startswith("_")]
-        return f"{', '.join(aliases)} ({label})" if aliases else label
-
-    def _write_splice(
-        self, before: list[Any], now: list[Any], at: At, path: str, changes: Changes
-    ) -> dict[str, Any]:
-        shorter = min(len(before), len(now))
-        head = next((i for i in range(shorter) if before[i] is not now[i]), shorter)
-        rest = shorter - head
-        tail = next((i for i in range(rest) if before[-1 - i] is not now[-1 - i]), rest)
-        middle = now[head : len(now) - tail]
-        done, structure = self._attempt_value(middle, (at, "put"), path, changes)
-        if done:
-            return {"splice": [head, tail], "of": len(before), "put": structure}
-        return {}
-
-    def _write_kept(
-        self, before: Kept, now: Kept, at: At, path: str, changes: Changes
-    ) -> dict[str, Any]:
-        head = before.count_common(now)
-        put = [[list(each.args), each.kwargs, each.result] for each in now.entries[head:]]
-        done, structure = self._attempt_value(put, (at, "put"), path, changes)
-        calls = [now.hits - before.hits, now.misses - before.misses]
-        record = {"kept": calls, "head": head, "of": len(before.entries), "put": structure}
-        return record if done else {}
-
-    def _write_keys(
-        self, before: dict[Any, Any], now: dict[Any, Any], at: At, path: str, changes: Changes
-    ) -> dict[str, Any]:
-        record: dict[str, Any] = {}
-        kept = [key for key in before if key in now]
-        added = [key for key in now if key not in before]
-        if [*kept, *added] == list(now):
-            new = {
-                k: v
-                for k, v in now.items()
-                if k not in before or not kinds.is_same_value(before[k], v)
-            }
-            removed = [key for key in before if key not in now]
-        else:
-            new, removed, record["anew"] = now, [], True
-        pairs: list[Any] = []
-        for key, value in new.items():
-            done, pair = self._walk.attempt_item(key, value, ((at, "set"), len(pairs)))
-            if done:
-                pairs.append(pair)
-            else:
-                _note_lost(changes, f"{path}[{key!r}]", pair)
-        record |= {"set": pairs} if pairs or record else {}
-        if removed:
-            done, structure = self._attempt_value(removed, (at, "delete"), path, changes)
-            record |= {"delete": structure} if done else {}
-        return record
-
-    def _write_members(
-        self, before: set[Any], now: set[Any], at: At, path: str, changes: Changes
-    ) -> dict[str, Any]:
-        record: dict[str, Any] = {}
-        for name, members in (("add", now - before), ("discard", before - now)):
-            if members:
-                ordered = sorted(members, key=_rank_member)
-                done, structure = self._walk.attempt_members(ordered, (at, name))
-                if done:
-                    record[name] = structure
-                else:
-                    _note_lost(changes, path, structure)
-        return record
-
-    def _write_attributes(
-        self, node: ReachedObject, now: Any, at: At, path: str, changes: Changes
-    ) -> dict[str, Any]:
-        before: dict[str, Any] = node.state
-        is_same = getattr(node.kind, "is_same_part", kinds.is_same_value)
-        record: dict[str, Any] = {}
-        set_: dict[str, Any] = {}
-        for name, value in now.items():
-            if value is ABSENT or (name in before and is_same(before[name], value)):
-                continue
-            if _is_cached_view(node.value, name, value) or is_kept_hash(node.value, name, value):
-                continue  # made again when it is asked for
-            cached = _is_librarys_object(node.value) and _CACHED.search(name) is not None
-            part = f"{path}{step_text(('name' if isinstance(node.value, NAMES) else 'attribute', name))}"
-            if not kinds.is_settable(node.value, name):
-                changes.lost.append(
-                    f"it changed {format_path(part)}, which a recording does not set"
-                )
-                continue
-            done, structure = self._attempt_value(
-                value, ((at, "attributes"), name), part, changes, quiet=cached
-            )
-            if done:
-                set_[name] = structure
-        if set_:
-            record["attributes"] = set_
-        removed = [n for n in before if now.get(n, ABSENT) is ABSENT and before[n] is not ABSENT]
-        for name in removed:
-            if not kinds.is_settable(node.value, name):
-                changes.lost.append(
-                    f"it removed {format_path(path)}.{name}, which a recording does not do"
-                )
-        if removed := [name for name in removed if kinds.is_settable(node.value, name)]:
-            record["delete"] = removed
-        return record
-
-
-def _find_standing_path(nodes: Mapping[int, ReachedObject], value: Any) -> str | None:
-    """The path of an object that was within reach before. Raises LookupError where it has none."""
-    node = nodes.get(id(value))
-    return node.path() if node is not None and type(value) is not tuple else None
-
-
-def _rank_member(value: Any) -> tuple[str, str]:
-    return type(value).__name__, repr(value)
-
-
-_LOCK = threading.RLock()
-
-
-class Bodies:
-    """The snapshots of the bodies that run now, of one cell: what one says it changed, no other
-    says again, but those that it runs in.
-    """
-
-    def __init__(self) -> None:
-        self._running: list[Snapshot] = []
-        self._names = NamesInUse()
-        self.open: list[Any] = []
-        """What hears of them, in the order in which they began."""
-        self.shown_last: Any = None
-        """Whose body, among those that no other runs, showed something last."""
-
-    def begin(self, scope: Scope, around: Sequence[Snapshot] = ()) -> Snapshot:
-        """A body is about to run, in those `around` it."""
-        with _LOCK:
-            snapshot = Snapshot(scope, self._names, self._list_beside(around))
-            self._running.append(snapshot)
-            return snapshot
-
-    def reach_module(self, snapshot: Snapshot, module: ModuleType) -> None:
-        """The body of this snapshot imported a module of the user's, which has just run."""
-        with _LOCK:
-            snapshot.reach_module(module)
-            snapshot.visit_waiting()
-
-    def end(self, snapshot: Snapshot, around: Sequence[Snapshot] = ()) -> Changes:
-        """It has ended: what it changed."""
-        with _LOCK:
-            if snapshot in self._running:
-                self._running.remove(snapshot)
-            if not self._running:
-                self._names = NamesInUse()
-            return snapshot.changes(self._list_beside(around))
-
-    @contextmanager
-    def act_apart(self, objects: Sequence[Any]) -> Iterator[None]:
-        """Inside, code of these objects runs that a replay runs, too: no body says what it changes."""
-        with _LOCK:
-            snapshot = Snapshot(Scope(None, {"objects": list(objects)}), self._names)
-        try:
-            yield
-        finally:
-            with _LOCK, suppress(Exception):  # of the objects' own code
-                changed = [node for node, _ in snapshot._find_changed([])]  # noqa: SLF001 - its own
-                for each in self._running:
-                    each.adopt_others(changed)
-
-    def _list_beside(self, around: Sequence[Snapshot]) -> list[Snapshot]:
-        return [each for each in self._running if each not in around]
+    return f"{describe_reached(node)} could not be read ({type(error).__name__}: {error})"[:300]

@@ -32,7 +32,7 @@ from tape_jupyter.core.context import Origin
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.core.seeded_random import Chance
 from tape_jupyter.determinism.clock import TapeClock
-from tape_jupyter.effects.memory import Bodies
+from tape_jupyter.effects.bodies import Bodies
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.isolation.namespaces import AWAY
 from tape_jupyter.providers import registry

@@ -36,8 +36,10 @@ from typing import Any, Protocol
 
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
+from tape_jupyter.effects.bodies import Bodies
+from tape_jupyter.effects.changes import Changes
 from tape_jupyter.effects.imports import import_again, read_import_effects
-from tape_jupyter.effects.memory import Bodies, Changes, Snapshot
+from tape_jupyter.effects.memory import Snapshot
 from tape_jupyter.effects.paths import follow_path
 from tape_jupyter.effects.redoing import Redo, restore_own_objects
 from tape_jupyter.effects.scope import Scope
