@@ -414,6 +414,8 @@ _LINES = 50
 """Of so many lines the first that is an object tells what a file of lines is."""
 _SEEN = ("head", "head_text", "columns", "keys", "first", "top", "one_a_line")
 _COLUMNS = 3
+_DEEPEST = 1_000
+"""No reader of JSON follows it further down."""
 _HEADER = re.compile(r'[\w.$" ,\t-]{1,20000}')
 
 
@@ -468,12 +470,12 @@ def _parse_line(text: str) -> Any:
 def _find_top_keys(text: str) -> Iterator[str]:
     """Keys of the first object of a JSON text that may break off."""
     depth, first = 0, text[:1] == "["
-    for match in re.finditer(r'"((?:[^"\\]|\\.)*)"(\s*:)?|([{\[])|([}\]])', text):
+    for match in re.finditer(r'"((?:[^"\\]|\\.)*)"(\s*:)?|([{\[]+)|([}\]]+)', text):
         name, is_key, opens, closes = match.groups()
-        depth += bool(opens) - bool(closes)
         if is_key and depth == 1 + first:
             yield name
-        if closes and depth == int(first):
+        depth += len(opens or "") - len(closes or "")
+        if depth > _DEEPEST or (closes and depth <= first):
             return
 
 
