@@ -438,7 +438,8 @@ class Snapshot:
             elif node.kind is theirs.kind and isinstance(node.kind, kinds.CONTAINER_KINDS):
                 node.state = self._adopted.get(id(node), node.state)
                 self._shared.add(id(node))
-                if any(True for _ in node.kind.inside(theirs.state)):  # such as log records
+                # objects (log records) would be others than those that this code puts there
+                if any(_is_object(item) for _, item in node.kind.inside(theirs.state)):
                     self._unseen.append(
                         f"it changed {describe_reached(node)} itself, and by what it logged or showed"
                     )
@@ -516,6 +517,11 @@ def _is_users_module(module: ModuleType) -> bool:
         return False
     made_here = file is None and module.__spec__ is None
     return made_here or (isinstance(file, str) and not is_library_path(file))
+
+
+def _is_object(item: Any) -> bool:
+    """Whether it is more than texts, numbers and containers of Python's own."""
+    return type(item).__module__ != "builtins"
 
 
 def _iterate_results(memoised: Any) -> Iterator[tuple[Step, Any]]:
