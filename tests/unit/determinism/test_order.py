@@ -578,9 +578,12 @@ def in_tasks():
 
 @pytest.mark.parametrize("run", [in_threads, in_tasks])
 def test_what_tools_print_beside_each_other_comes_in_the_recorded_order(tmp_path, run):
-    """The first to say something is the last to end, but on a very busy machine."""
+    """The first to say something is the last to end. On a very busy machine a call may come while the program still
+    works on what came before: that is said, and nothing else.
+    """
     recorded, replayed, report = both(tmp_path, printed_by(run))
-    assert recorded == replayed and not report.warnings
+    assert recorded == replayed
+    assert all("could not be told apart" in each for each in report.warnings)
     assert recorded[:3] == ["looking up a", "looking up b", "looking up c"]
     assert sorted(recorded[3:6]) == ["found a", "found b", "found c"]
 
