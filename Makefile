@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -e -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help constraints test test-long lint js ui demo demo-live lab examples docs bench browser chromium clean
+.PHONY: help constraints test test-all test-long lint js ui demo demo-live lab examples docs bench browser chromium clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -21,8 +21,11 @@ SHORT := awk '/^ *(Collecting|Obtaining|Building wheels?|Installing|Successfully
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-test: $(VENV)/.group-test js chromium ## the tests of every push (about 45 minutes on two cores)
+test: $(VENV)/.group-test js chromium ## the tests of every push (about 20 minutes on two cores)
 	$(BIN)/python -m pytest -p tests.side_by_side --jobs $(JOBS) --session-timeout=$(TEST_SECONDS) $(ARGS)
+
+test-all: ## whole stories, too, marked `slow`: kernels, browsers, commands (about 45 minutes)
+	TAPE_ALL=1 $(MAKE) test
 
 test-long: $(VENV)/.group-test ## the nightly counts: a million mutated cassettes, 500 kills
 	TAPE_PROPERTY_COUNT=1000000 TAPE_KILL_COUNT=500 TAPE_CELL_COUNT=5000 TAPE_RACE_COUNT=560 TAPE_SEQUENCE_COUNT=2500 TAPE_NIGHTLY=1 \

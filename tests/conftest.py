@@ -42,23 +42,26 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what `make test-long` runs: tests marked `night`, and all but each nth case of one marked `spread(n)`.
+    """Leave out what a push does not run: tests marked `slow` (`make test-all` runs them), tests marked `night`, and
+    all but each nth case of one marked `spread(n)` (`make test-long`).
 
     What is named on the command line by `file::test` runs in any case.
     """
     if os.environ.get("TAPE_NIGHTLY") or any("::" in each for each in config.args):
         return
+    left_out = {"night"} if os.environ.get("TAPE_ALL") else {"night", "slow"}
     cases = Counter()
-    today, at_night = [], []
+    run, rest = [], []
     for item in items:
         spread = item.get_closest_marker("spread")
         function = item.nodeid.split("[")[0]
-        is_left_out = spread is not None and cases[function] % spread.args[0]
+        is_other_case = spread is not None and cases[function] % spread.args[0]
         cases[function] += 1
-        where = at_night if is_left_out or item.get_closest_marker("night") else today
+        is_left_out = any(mark.name in left_out for mark in item.iter_markers())
+        where = rest if is_other_case or is_left_out else run
         where.append(item)
-    items[:] = today
-    config.hook.pytest_deselected(items=at_night)
+    items[:] = run
+    config.hook.pytest_deselected(items=rest)
 
 
 def pytest_collection_finish():

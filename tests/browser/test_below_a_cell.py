@@ -22,6 +22,7 @@ def ran(notebook, *numbers):
     notebook.page.wait_for_function(RAN, arg={"path": notebook.name, "numbers": numbers})
 
 
+@pytest.mark.slow
 def test_a_cell_that_runs_says_its_calls_so_far_and_what_it_waits_for(server, page):
     """Held at its second call; the line is gone with the cell, and below no other one."""
     gate = threading.Event()
@@ -132,6 +133,7 @@ def test_the_controls_of_an_output_are_seen_when_it_is_pointed_at_or_has_the_foc
     page.keyboard.press("Tab")
 
 
+@pytest.mark.slow
 def test_a_view_that_was_opened_is_open_again_after_a_reload_of_the_page(
     lab, page, provider, request
 ):

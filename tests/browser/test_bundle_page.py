@@ -40,6 +40,7 @@ def left(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_nothing_runs_in_the_page_that_is_sent(evil, page):
     with (
         bundle_open.recordings(evil) as (_, cassettes),

@@ -36,6 +36,7 @@ def press_all(notebook, field, keys=KEYS):
         notebook.page.keyboard.press(key)
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("place", ["sidebar", "widget"])
 def test_keys_typed_in_the_editor_touch_no_cell(recorded, place):

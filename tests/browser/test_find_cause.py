@@ -20,6 +20,7 @@ def in_theme(page, name):
     expect(page.locator("#jupyterlab-splash")).to_have_count(0)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_reply_that_makes_the_check_fail_is_found_and_opened(lab, page, provider):
     page.set_viewport_size({"width": 1400, "height": 900})

@@ -203,6 +203,7 @@ def test_there_are_enough_payloads():
     assert len(set(HOSTILE)) >= 200 and len(HOSTILE) % PARTS == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["sidebar", "widget"])
 def test_nothing_runs_in(hostile, place):
     view = sidebar_of(hostile) if place == "sidebar" else hostile.cell(VIEW).locator(".tape-view")
@@ -226,6 +227,7 @@ def outputs_show(notebook):
     return found, tabs
 
 
+@pytest.mark.slow
 def test_nothing_runs_in_saved_outputs_beside_their_kernel(hostile):
     shown, tabs = outputs_show(hostile)
     assert shown >= len(HOSTILE) and {"Source", "Conversation"} <= tabs
@@ -246,6 +248,7 @@ def test_nothing_runs_in_a_frame(hostile):
     hostile.watch.nothing_ran()
 
 
+@pytest.mark.slow
 def test_nothing_runs_in_saved_outputs_without_a_kernel(hostile, page, lab):
     saved = hostile.save()
     saved["metadata"] = {"kernelspec": {"name": "gone", "display_name": "gone", "language": "gone"}}
@@ -258,6 +261,7 @@ def test_nothing_runs_in_saved_outputs_without_a_kernel(hostile, page, lab):
     watch.nothing_ran()
 
 
+@pytest.mark.slow
 def test_nothing_runs_in_the_static_summaries_of_a_trusted_notebook(hostile, page, lab):
     hostile.save()
     with lab.without_extension():

@@ -46,6 +46,7 @@ def pictured(page, name):
     page.set_viewport_size({"width": 1400, "height": 900})
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_trace_is_named_and_becomes_a_notebook_beside_this_one(lab, page, provider):
     """By the keyboard alone, from the first *Import…* on."""
@@ -97,6 +98,7 @@ def test_a_trace_is_named_and_becomes_a_notebook_beside_this_one(lab, page, prov
     assert (folder / "failure.ipynb").exists() and not (folder / "nothing.ipynb").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_a_long_import_shows_how_far_it_is_and_can_be_stopped(lab, page, provider):
     page.set_viewport_size({"width": 1400, "height": 900})

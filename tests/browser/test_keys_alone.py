@@ -52,6 +52,7 @@ class Keys:
         self.press("Enter")
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(500)
 def test_from_the_tree_to_the_exported_file(server, page, provider, request):
     notebook = record(server, page, provider.url, request.node.name)

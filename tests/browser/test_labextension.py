@@ -148,6 +148,7 @@ def test_a_message_of_jupyter_stands_beside_the_sidebar_not_over_its_buttons(rec
     toast.get_by_role("button").first.click()
 
 
+@pytest.mark.slow
 def test_a_long_name_of_a_take_leaves_the_search_its_width(lab, page, provider):
     notebook = record(lab, page, provider.url, "long take")
     view = sidebar_of(notebook)
@@ -267,6 +268,7 @@ def test_keys_typed_in_the_viewer_change_no_cell(recorded, sidebar):
         assert not recorded.javascript("return panel.context.model.dirty;")
 
 
+@pytest.mark.slow
 def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page, server):
     saved = recorded.save()
     kinds = [
@@ -306,6 +308,7 @@ def test_saved_it_opens_without_a_kernel_and_is_still_interactive(recorded, page
     cassette.write_bytes(was)
 
 
+@pytest.mark.slow
 def test_from_a_kernel_without_tape_to_a_plan_by_the_mouse_alone(lab, page, provider):
     path = write(
         lab.root / "mouse" / "churn.ipynb",
@@ -333,6 +336,7 @@ def test_from_a_kernel_without_tape_to_a_plan_by_the_mouse_alone(lab, page, prov
     expect(sidebar.locator(".tape-plan li")).to_have_count(3)
 
 
+@pytest.mark.slow
 def test_a_cell_of_many_calls_is_one_line_and_all_of_them_a_click_away(lab, page):
     many = "%%tape record\nimport tape_jupyter as tape\n@tape.tool\ndef count(n):\n    return n\nsum(map(count, range(250)))"
     notebook = Notebook(
@@ -348,6 +352,7 @@ def test_a_cell_of_many_calls_is_one_line_and_all_of_them_a_click_away(lab, page
     assert notebook.python("print('alive')").strip() == "alive"
 
 
+@pytest.mark.slow
 def test_attempts_that_failed_stand_below_the_reply_and_none_opens_by_itself(lab, page):
     """The sidebar looks on while an SDK gets a 429, a 500, and then its reply; a click elsewhere shows all again."""
     wrong = b'{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}'
@@ -431,6 +436,7 @@ def test_the_chosen_mode_is_set_again_before_the_first_cell_of_a_new_kernel(lab,
     expect(page.get_by_text("the new kernel is set to replay").first).to_be_visible()
 
 
+@pytest.mark.slow
 def test_a_mode_that_is_chosen_just_before_a_restart_is_set_in_the_new_kernel(lab, page, provider):
     path = write(
         lab.root / "at once" / "churn.ipynb",
@@ -451,6 +457,7 @@ def test_a_mode_that_is_chosen_just_before_a_restart_is_set_in_the_new_kernel(la
     expect(page.get_by_text("the kernel is gone")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_mode_that_a_cell_set_is_said_to_be_off_until_that_cell_runs_again(lab, page, provider):
     path = write_churn(
         lab,
@@ -469,6 +476,7 @@ def test_a_mode_that_a_cell_set_is_said_to_be_off_until_that_cell_runs_again(lab
     notebook.until("%tape status", re.compile("mode: +replay"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["Dark", "Light"])
 def test_a_views_scroll_bars_are_of_the_theme(recorded, sidebar, theme):
     page = recorded.page
@@ -479,6 +487,7 @@ def test_a_views_scroll_bars_are_of_the_theme(recorded, sidebar, theme):
     expect(sidebar.locator(".tape-door").first).to_have_css("color-scheme", theme.lower())
 
 
+@pytest.mark.slow
 def test_the_address_of_a_refused_call_is_whole_in_a_narrow_window(lab, page, provider):
     path = write_churn(
         lab,
@@ -496,6 +505,7 @@ def test_the_address_of_a_refused_call_is_whole_in_a_narrow_window(lab, page, pr
     assert said.evaluate("it => it.scrollWidth <= it.clientWidth")
 
 
+@pytest.mark.slow
 def test_without_the_labextension_it_shows_its_html(recorded, page, server):
     recorded.save()
     with server.without_extension():

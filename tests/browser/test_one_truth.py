@@ -78,6 +78,7 @@ def test_the_bars_say_what_the_sidebar_shows_and_all_count_the_same_calls(story)
     assert calls_of(widget.locator(".sums").inner_text()) == rows
 
 
+@pytest.mark.slow
 def test_a_reload_keeps_the_take_and_the_call_that_were_looked_at(story):
     page = story.page
     view = sidebar_of(story)

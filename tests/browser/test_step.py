@@ -401,6 +401,7 @@ def test_two_threads_stand_still_and_each_is_stepped_by_itself(story):
     assert "Here" in story.notebook.text(3) or "both:" in story.notebook.text(3)
 
 
+@pytest.mark.slow
 def test_a_tab_that_was_closed_at_a_stop_shows_it_again_and_goes_on_from_there(story):
     story.begin(2)
     story.at(1)
@@ -431,6 +432,7 @@ def test_the_kernel_is_the_one_that_is_meant(recorded, request):
     assert version.startswith("6.31" if "ipykernel-6" in request.node.name else "7.")
 
 
+@pytest.mark.slow
 def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(
     server, provider, chromium
 ):
@@ -453,6 +455,7 @@ def test_without_the_labextension_the_widget_steps_the_cell_that_runs_next(
         assert len(said(notebook, 2)) == 3
 
 
+@pytest.mark.slow
 def test_without_any_view_it_is_asked_below_the_cell(server, provider, chromium):
     cells = [SETUP.format(url=provider.url), THREE, *[THREE.replace("record", "step")] * 2]
     path = write(server.root / "step-prompt" / "churn.ipynb", *cells)
@@ -484,6 +487,7 @@ def test_without_any_view_it_is_asked_below_the_cell(server, provider, chromium)
         assert notebook.python("print(6 * 7)").strip() == "42"
 
 
+@pytest.mark.slow
 def test_the_toolbar_steps_the_selected_cell_with_the_sidebar_shut(story):
     story.notebook.select(2)
     story.page.locator(".tape-mode select").select_option("step")
@@ -494,6 +498,7 @@ def test_the_toolbar_steps_the_selected_cell_with_the_sidebar_shut(story):
     expect(story.page.locator(".tape-mode select")).to_have_value("off")
 
 
+@pytest.mark.slow
 def test_a_dot_on_the_selected_cell_steps_it_and_the_keys_are_the_stops(story):
     """By keyboard alone: the focus goes to the stop, and a second dot in the notebook begins no second run."""
     story.notebook.select(2)

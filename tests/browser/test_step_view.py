@@ -31,6 +31,7 @@ def stage(bundle, tmp_path_factory):
     return out / "stage.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_axe_finds_nothing_wrong_and_nothing_is_cut_off(stage, page, state):
     for scheme, widths in (("light", (1100, 250)), ("dark", (1100, 300))):

@@ -228,6 +228,7 @@ def test_with_another_tab_in_front(story):
     told.changed_in_place()
 
 
+@pytest.mark.slow
 def test_below_the_cell(story):
     told = story()
     view = output_of(told.notebook, 2)
@@ -258,6 +259,7 @@ def test_cancelled_below_the_cell_all_is_as_it_was(story):
     assert told.notebook.python("print(runs, mood)").startswith("1 negative")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", ["lab"], indirect=True)
 def test_a_page_that_is_loaded_again_goes_on_with_the_question(story):
     told = story()

@@ -126,6 +126,7 @@ def story(path):
     return write(path, spans, [f"what was said at {each['name']}" for each in spans])
 
 
+@pytest.mark.slow
 def test_no_recorded_text_is_ever_run(page, tmp_path):
     asked, boxes = [], []
     page.on("request", lambda request: asked.append(request.url))
@@ -179,6 +180,7 @@ def test_axe_finds_nothing_serious(page, tmp_path, scheme, width):
         ] == [], state
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1200, 250])

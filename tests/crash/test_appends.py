@@ -110,6 +110,7 @@ FORKING = """
 """
 
 
+@pytest.mark.slow
 def test_kill_9_at_fifty_random_moments_loses_no_acknowledged_call(tmp_path):
     """One interpreter forks the children: a child begins recording at once, and fifty take seconds."""
     moments, kept = random.Random(4), []

@@ -77,6 +77,7 @@ def until(done, what, seconds=30):
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_loses_no_call_that_reached_the_program(tmp_path):
     path, side, chance = (
         tmp_path / "nb.tapes" / "main.tape.yaml",

@@ -387,6 +387,7 @@ def test_24_a_chain_of_ten_thousand_references(recorded):
     opened.check()
 
 
+@pytest.mark.slow
 def test_24_a_chain_takes_time_in_proportion(tmp_path):
     def followed(count):
         path = tmp_path / f"{count}.tape.yaml"
@@ -532,6 +533,7 @@ def lines(path, mebibytes):
         return sum(file.read(2**20).count(b"\n") for _ in range(mebibytes))
 
 
+@pytest.mark.slow
 def test_33_a_large_file_is_indexed_without_being_loaded(tmp_path):
     path, text = tmp_path / "main.tape.yaml", chain(1)
     head, call = text[: text.rindex("---")], text[text.rindex("---") :]

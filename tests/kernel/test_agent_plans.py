@@ -18,6 +18,7 @@ thread.daemon = True
 thread.start()"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subshell", [False, True])
 def test_the_plan_has_the_cells_that_read_what_came_of_it(tmp_path, subshell):
     with (

@@ -14,6 +14,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", CASES)
 def test_a_replay_has_the_outputs_variables_and_files_of_the_recording_or_says_what_it_has_not(

@@ -46,6 +46,7 @@ def kernel(tmp_path):
         yield kernel
 
 
+@pytest.mark.slow
 def test_an_agent_with_mcp_tools_is_replayed_with_its_server_gone(kernel, tmp_path):
     server, log = tmp_path / "station.py", tmp_path / "server.log"
     shutil.copy(mcp_server.__file__, server)

@@ -77,6 +77,7 @@ def somebody(folder):
     return {**env, "TMPDIR": str(folder / "tmp")}
 
 
+@pytest.mark.slow
 def test_it_verifies_and_replays_for_somebody_else_with_no_connection(bundle, tmp_path):
     (tmp_path / "tmp").mkdir()
     place = tmp_path / "fôlder with blanks ü" / "来.tape.zip"

@@ -36,6 +36,7 @@ def replay(folder, source, lines=TYPED, *, options=""):
 PRINTS = 'print(ask("hello"))\nfor line in lines: print(line)'
 
 
+@pytest.mark.slow
 def test_the_same_outputs_are_not_spoken_of(tmp_path):
     shown, _ = run(tmp_path, "record", PRINTS)
     again, summary = run(tmp_path, "replay", PRINTS)
@@ -43,6 +44,7 @@ def test_the_same_outputs_are_not_spoken_of(tmp_path):
     assert "when it was recorded" not in summary
 
 
+@pytest.mark.slow
 def test_lines_in_another_order_are_said_with_the_first(tmp_path):
     summary = replay(tmp_path, PRINTS, ["one", "three", "two"])
     assert "in another order: 'three' first" in summary
@@ -53,11 +55,13 @@ def test_other_lines_are_said_with_the_first(tmp_path):
     assert "does not show what it showed when it was recorded: '2' first" in summary
 
 
+@pytest.mark.slow
 def test_lines_that_are_missing_at_the_end_are_said(tmp_path):
     summary = replay(tmp_path, PRINTS, ["one"])
     assert "does not show what it showed when it was recorded, the end of it" in summary
 
 
+@pytest.mark.slow
 def test_more_lines_than_have_a_digest_of_their_own_are_compared_as_a_whole(tmp_path):
     many = [str(number) for number in range(1_000)]
     run(tmp_path, "record", PRINTS, many)
@@ -80,18 +84,21 @@ def test_a_variable_that_the_recorded_cell_left_otherwise_is_named(tmp_path):
     assert "not as the recorded cell left them: kept. Something" in summary
 
 
+@pytest.mark.slow
 def test_a_variable_that_is_not_made_or_not_changed_is_named(tmp_path):
     source = 'ask("hello")\nif lines:\n    lines.append("four")\n    made = 1'
     summary = replay(tmp_path, source, [])
     assert "not as the recorded cell left them: lines, made." in summary
 
 
+@pytest.mark.slow
 def test_many_such_variables_are_counted(tmp_path):
     source = 'ask("hello")\na = b = c = d = e = f = g = str(lines)'
     summary = replay(tmp_path, source, ["two"])
     assert "left them: a, b, c, d, e and 2 more." in summary
 
 
+@pytest.mark.slow
 def test_what_a_cell_changed_in_a_module_of_the_users_is_compared(tmp_path):
     (tmp_path / "settings.py").write_text("theme = 'light'\nhistory = []")
     source = (
@@ -103,6 +110,7 @@ def test_what_a_cell_changed_in_a_module_of_the_users_is_compared(tmp_path):
     assert "left them: settings:theme. Something" in replay(tmp_path, source, ["two"])
 
 
+@pytest.mark.slow
 def test_a_value_that_cannot_be_read_is_not_spoken_of(tmp_path):
     source = 'ask("hello")\nlock, numbers = __import__("threading").Lock(), iter(lines)'
     summary = replay(tmp_path, source, ["two"])
@@ -119,6 +127,7 @@ if os.path.exists("old.txt"):
     os.remove("old.txt")"""
 
 
+@pytest.mark.slow
 def test_the_same_files_are_not_spoken_of(tmp_path):
     (tmp_path / "old.txt").write_text("old")
     summary = replay(tmp_path, WRITES)
@@ -130,6 +139,7 @@ def test_a_file_that_the_recorded_cell_left_otherwise_is_named(tmp_path):
     assert "not as the recorded cell left them: the file out/lines.txt. Something" in summary
 
 
+@pytest.mark.slow
 def test_a_file_that_the_recorded_cell_removed_and_that_is_there_is_named(tmp_path):
     source = 'ask("hello")\nif lines:\n    os.remove("old.txt")'
     (tmp_path / "old.txt").write_text("old")
@@ -139,6 +149,7 @@ def test_a_file_that_the_recorded_cell_removed_and_that_is_there_is_named(tmp_pa
     assert "not as the recorded cell left them: the file old.txt." in summary
 
 
+@pytest.mark.slow
 def test_a_cassette_names_no_file_outside_the_folder(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
@@ -152,12 +163,14 @@ def test_a_cassette_names_no_file_outside_the_folder(tmp_path):
     assert "secret.txt" not in summary
 
 
+@pytest.mark.slow
 def test_a_cell_whose_code_is_another_one_now_is_not_compared(tmp_path):
     run(tmp_path, "record", PRINTS)
     _, summary = run(tmp_path, "replay", PRINTS + '\nprint("and more")')
     assert "when it was recorded" not in summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [

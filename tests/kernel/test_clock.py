@@ -273,6 +273,7 @@ def limited(wait: str) -> Scripted:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", [1, 2])
 @pytest.mark.parametrize("client", ["Anthropic", "AsyncAnthropic"])
 def test_a_rate_limit_of_20_seconds_is_over_at_once(kernel, tmp_path, client, limits):

@@ -49,6 +49,7 @@ def until(connection):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize("pins", ["", " --no-pin clock"])
 def test_a_conversation_over_cells_replays_in_a_fresh_kernel_without_the_server(tmp_path, pins):

@@ -135,6 +135,7 @@ def run_tape(folder, *words, **env):
     )
 
 
+@pytest.mark.slow
 def test_tape_replay_ends_1_where_a_tool_did_what_is_not_held(tmp_path):
     path = notebook(tmp_path / "nb.ipynb", HELD, "work('a')")
     assert run_tape(tmp_path, "record", str(path)).returncode == 0
@@ -144,6 +145,7 @@ def test_tape_replay_ends_1_where_a_tool_did_what_is_not_held(tmp_path):
     assert "box['lock']" in str(cells) and "did not happen in this replay" in str(cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "ends"),
     [
@@ -187,6 +189,7 @@ def note(word):
     return word"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["record", "replay", "rerun"])
 def test_commands_leave_out_what_tools_do_besides_returning(tmp_path, command):
     path = notebook(
@@ -381,6 +384,7 @@ GIVEN_BACK = {
 }
 
 
+@pytest.mark.slow
 def test_where_a_tool_shows_and_keeps_things_a_replay_does(tmp_path):
     live, again = both(tmp_path, GIVEN_BACK.values())
     for name, (recorded, _), (replayed, summary) in zip(GIVEN_BACK, live, again, strict=True):
@@ -445,6 +449,7 @@ NAMED = {
 }
 
 
+@pytest.mark.slow
 def test_what_a_tool_did_and_a_replay_does_not_is_named(tmp_path):
     live, again = both(tmp_path, NAMED.values())
     for what, (_, recorded), (_, replayed) in zip(NAMED, live, again, strict=True):

@@ -39,6 +39,7 @@ def shown(path):
     return outputs[0]["text"], any("several notebooks" in text for text in told)
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)  # the order of nbconvert's words: at night
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_executed_twice_it_is_still_the_notebook_that_was_named(words, tmp_path, provider):
@@ -51,6 +52,7 @@ def test_executed_twice_it_is_still_the_notebook_that_was_named(words, tmp_path,
     assert not (tmp_path / "out.tapes").exists() and len(provider.requests) == 2
 
 
+@pytest.mark.slow
 def test_papermill_from_and_for_another_folder_with_its_output_elsewhere(tmp_path, provider):
     (tmp_path / "work").mkdir()
     notebook(tmp_path / "notebooks" / "shop.ipynb", *cells(provider.url))

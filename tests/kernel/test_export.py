@@ -14,6 +14,7 @@ from tests.harness.notebook import Kernel, clean_env
 from tests.harness.tapes import ASK
 
 
+@pytest.mark.slow
 def test_the_kernels_bundle_is_the_command_lines_byte_for_byte(churn):
     line = [sys.executable, "-m", "tape_jupyter", "export", str(churn), "--no-index"]
     done = subprocess.run(line, capture_output=True, text=True)

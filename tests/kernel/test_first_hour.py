@@ -5,6 +5,8 @@ import re
 
 import nbformat
 
+import pytest
+
 from tests.harness.notebook import Kernel, notebook, run_notebook
 from tests.harness.tapes import ASK
 
@@ -73,6 +75,7 @@ def test_what_is_saved_below_a_cell_of_500_calls_is_at_most_2_kb(tmp_path):
             assert len(json.dumps(out, ensure_ascii=False).encode()) <= 2_048
 
 
+@pytest.mark.slow
 def test_the_seed_of_hashes_is_named_where_only_an_order_differs(tmp_path, provider):
     path = notebook(tmp_path / "nb.ipynb", LOAD)
     env = {"TAPE_NOTEBOOK": str(path)}

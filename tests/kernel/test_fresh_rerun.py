@@ -68,6 +68,7 @@ def test_at_a_divergence_it_waits_for_a_person_with_the_diff(page, recorded, bas
     assert {cell: page.text(cell) for cell in CELLS} == before
 
 
+@pytest.mark.slow
 def test_what_a_person_writes_there_is_in_the_take(page, recorded, base, provider):
     fresh(page)
     page.execute("%tape rerun --write 'You are welcome.'", "writes")
@@ -80,6 +81,7 @@ def test_what_a_person_writes_there_is_in_the_take(page, recorded, base, provide
     assert "not on the tape" not in fresh(page), "the take replays without asking"
 
 
+@pytest.mark.slow
 def test_what_goes_live_there_is_in_the_take(page, recorded, base, provider):
     fresh(page)
     page.execute("%tape rerun --on-divergence live", "goes")
@@ -91,6 +93,7 @@ def test_what_goes_live_there_is_in_the_take(page, recorded, base, provider):
     assert page.execute("print(mood)").stdout == "negative\n" and digest(base) == recorded
 
 
+@pytest.mark.slow
 def test_all_of_it_may_go_live_from_the_first(page, recorded, base, provider):
     fresh(page, "%tape rerun angry --fresh --on-divergence live")
     assert len(provider.requests) == 1 and "the last of them 'positive'" in page.text("answer")
@@ -124,6 +127,7 @@ def test_it_can_be_cancelled_and_nothing_was_changed(page, base, provider, tmp_p
     assert "Re-run 3 of" in page.execute("%tape plan angry").stdout, "and the next one can begin"
 
 
+@pytest.mark.slow
 def test_what_a_cell_shows_comes_in_its_order(page, base, provider):
     page.cells["answer"] = (
         'answer = ""\nprint("one")\nfrom IPython.display import display\ndisplay({mood})\nprint("two")'
@@ -138,6 +142,7 @@ def test_what_a_cell_shows_comes_in_its_order(page, base, provider):
     assert page.shown["answer"].outputs[1]["data"]["text/plain"] == "{'positive'}"
 
 
+@pytest.mark.slow
 def test_a_cell_that_was_run_again_meanwhile_keeps_what_it_shows(page, base, provider):
     page.cells["answer"] = 'answer = mood\nprint("answer:", answer)'
     record(page, base, provider)
@@ -148,6 +153,7 @@ def test_a_cell_that_was_run_again_meanwhile_keeps_what_it_shows(page, base, pro
     assert page.text("report") == "mine\n" and page.text("answer") == "answer: positive\n"
 
 
+@pytest.mark.slow
 def test_a_page_that_was_loaded_again_gets_them_below_the_asking_cell(page, base, provider):
     page.cells["answer"] = 'answer = mood\nprint("answer:", answer)'
     record(page, base, provider)
@@ -169,6 +175,7 @@ def test_where_the_kernel_may_come_out_wrong_it_runs_fresh_by_itself(page, base,
     assert page.text("answer") == "answer: positive: I cannot open my invoice.\n"
 
 
+@pytest.mark.slow
 def test_what_was_made_before_the_tape_is_not_there(tmp_path, base, provider):
     cells = {**CELLS, "answer": "answer = mood + next(lines)\nprint(answer)"}
     notebook(
@@ -203,6 +210,7 @@ def ask(text):
 }
 
 
+@pytest.mark.slow
 def test_the_story_with_an_sdk_in_the_set_up_cell_is_proved(tmp_path, provider, base):
     """Its set-up cell loads the tape, imports the SDK and makes the client, as most notebooks do."""
     import tape_jupyter as tape

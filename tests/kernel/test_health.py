@@ -132,6 +132,7 @@ def test_after_a_failure_the_next_cell_is_live_with_real_time(kernel, failure):
     assert kernel.execute(f"abs(time.time() - {healthy.result}) < 60").result == "True"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["record", "replay known"])
 @pytest.mark.parametrize(
     "wait",

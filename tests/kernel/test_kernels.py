@@ -335,6 +335,7 @@ ASK = taped(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("app", [run_notebook, jupyter_execute, papermill])
 def test_the_notebook_is_found_in_headless_front_ends(tmp_path, app):
     churn = notebook(tmp_path / "churn.ipynb", LOAD, ASK)
@@ -349,6 +350,7 @@ def test_the_notebook_is_found_in_headless_front_ends(tmp_path, app):
     ), ran.traceback
 
 
+@pytest.mark.slow
 def test_jupyter_execute_from_another_folder_finds_the_notebook(tmp_path):
     churn = notebook(tmp_path / "deep" / "churn.ipynb", LOAD, ASK)
     assert (
@@ -356,6 +358,7 @@ def test_jupyter_execute_from_another_folder_finds_the_notebook(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_the_notebook_is_found_in_jupyterlab_also_with_unsaved_cells(tmp_path):
     churn = notebook(tmp_path / "churn.ipynb", "nothing like it")
     with jupyterlab(churn) as kernel:

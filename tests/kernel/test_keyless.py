@@ -132,6 +132,7 @@ def kernel(tmp_path, recorded):
         yield kernel
 
 
+@pytest.mark.slow
 def test_clients_of_an_untaped_cell_replay_and_never_go_live(kernel, provider, recorded):
     setup = kernel.execute(SETUP.replace("URL", provider.url))
     assert setup.ok and not setup.stdout and not setup.stream("stderr"), setup.traceback
@@ -285,6 +286,7 @@ def test_a_person_is_asked_for_the_key_as_ever_and_may_type_none(shared):
     assert shared.execute("os.environ.pop('ANTHROPIC_API_KEY')").result == "'sk-ant-typed-0123'"
 
 
+@pytest.mark.slow
 def test_a_key_that_is_set_later_wins_once_the_client_is_built_again(kernel, tmp_path, provider):
     (tmp_path / ".env").write_text("ANTHROPIC_API_KEY=sk-ant-from-dotenv-0123\n")
     build = f"import anthropic; claude = anthropic.Anthropic(base_url='{provider.url}')\n"
@@ -374,6 +376,7 @@ def test_real_credentials_are_used_before_placeholders(kernel, tmp_path, provide
     assert provider.requests[1].headers["authorization"] == "Bearer my-own-token-0123"
 
 
+@pytest.mark.slow
 def test_the_whole_notebook_runs_headless_without_a_key_or_a_stdin(tmp_path, provider, recorded):
     cells = [LOAD, f"import getpass, os\n{ASKS}", SETUP.replace("URL", provider.url)]
     ran = run_notebook(
@@ -424,6 +427,7 @@ with getattr(tape, sys.argv[1])("run.tape.yaml"):
 """
 
 
+@pytest.mark.slow
 def test_a_block_replays_around_clients_that_were_built_without_a_key(tmp_path, provider):
     from tests.harness.notebook import process
 

@@ -15,6 +15,7 @@ DRAWS = frozenset({"a person approves", "time travel"})
 """Cells that are not taped add ids of their own, drawn and of the time, to what the graph remembers."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_in_place_it_ends_as_a_whole_run_and_is_proved(name):
     how, why = judged(in_place, *langgraph_notebooks.NOTEBOOKS[name])

@@ -62,6 +62,7 @@ def test_a_replay_at_the_recorded_pace_takes_as_long_as_the_recording(recorded):
     assert run.good and run.cells[1].seconds >= 0.55
 
 
+@pytest.mark.slow
 def test_trials_wait_as_the_recording_did_where_that_is_wanted(recorded, tmp_path):
     results, words = tmp_path / "rows", ["--pace", "recorded", "--json"]
     tried = CliRunner().invoke(tape, ["try", str(recorded), "--results", str(results), *words])

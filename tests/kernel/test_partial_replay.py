@@ -111,6 +111,7 @@ def test_r_8821_the_live_tool_proves_the_fix(kernel, provider, base):
     assert digest(base) == before
 
 
+@pytest.mark.slow
 def test_a_regression_test_is_the_take_in_a_fresh_kernel(kernel, tmp_path, provider, base):
     kernel.execute("%%tape record\n" + AGENT, "agent")
     kernel.execute(FIXED)
@@ -177,6 +178,7 @@ def test_a_session_that_replays_with_one_boundary_live_writes_one_take(kernel, p
     assert (kernel.execute("ask('one')", "a").result, kernel.execute("ask('two')", "b").result) == (first.result, second.result)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_replay_wins_over_a_cells_own_live_word(kernel, tmp_path, provider):
     kernel.execute("%%tape record\nask('one')", "a")
     asked = len(provider.requests)

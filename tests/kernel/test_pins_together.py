@@ -156,6 +156,7 @@ def outputs(ran):
     return re.sub(r"CPU times: .*?\\n|Wall time: .*?\\n", "", IDS.sub("id", repr(kept)))
 
 
+@pytest.mark.slow
 def test_a_cell_that_does_everything_shows_the_same_again(recorded, kernel):
     before, after = recorded[2], kernel.execute(f"%%tape replay{EVERYTHING}")
     assert after.ok, after.traceback

@@ -135,6 +135,7 @@ def bundle(session):
     return session.parent.parent / "out.tape.zip", json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_left_at_any_place_in_any_spelling(bundle):
     place, said = bundle
     search = Search([Plant("github", "plain", "", each, [each]) for each in (TOKEN, KNOWN)])

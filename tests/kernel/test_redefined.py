@@ -65,6 +65,7 @@ def test_the_newest_definition_is_taped_and_the_old_one_runs_its_own_code_again(
     assert kernel.execute("ran").result == "[]"
 
 
+@pytest.mark.slow
 def test_a_tool_defined_anew_amid_its_cell_is_taped_from_then_on(kernel):
     cell = "\n".join([version("old"), ASK, version("new"), ASK])
     live = kernel.execute(f"%%tape record amid\n{cell}")
@@ -95,6 +96,7 @@ OWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.spread(3)
 @pytest.mark.parametrize("name", OWN)
 def test_handlers_that_a_cell_makes_itself_run_when_it_is_recorded_and_never_in_replay(
@@ -160,6 +162,7 @@ def test_a_tool_whose_module_is_edited_and_reloaded_is_taped_as_it_is_then(kerne
     assert kernel.execute("weather('x')").stdout == "ran newest\n"
 
 
+@pytest.mark.slow
 def test_a_tool_that_is_held_while_it_is_recorded_does_not_run_in_the_next_replay(kernel):
     assert kernel.execute("def charge(n):\n    ran.append(n)\n    return {'ok': False}").ok
     for line in (
@@ -174,6 +177,7 @@ def test_a_tool_that_is_held_while_it_is_recorded_does_not_run_in_the_next_repla
     assert kernel.execute("ran").result == "[6]"
 
 
+@pytest.mark.slow
 def test_a_decorated_tool_may_be_defined_anew_as_another_sort_of_function(kernel):
     assert kernel.execute(
         "import tape_jupyter as tape\n@tape.tool\ndef rows(n):\n    return list(range(n))"
@@ -186,6 +190,7 @@ def test_a_decorated_tool_may_be_defined_anew_as_another_sort_of_function(kernel
     assert kernel.execute("%%tape replay sorts\nlist(rows(2))").result == first.result == "[0, 1]"
 
 
+@pytest.mark.slow
 def test_a_generator_function_that_a_model_may_call_is_taped_where_it_stands(kernel):
     define = "def weather(city):\n    for part in ('sun', 'rain'):\n        ran.append(part)\n        yield part + ' in ' + city"
     program = "agent('weather', lambda name, given: ' then '.join(globals()[name](**given)))"
@@ -211,6 +216,7 @@ def test_a_generator_that_is_read_over_several_cells_replays_over_them(kernel):
     assert kernel.execute("[next(t), next(t)], list(t), ran").result == "([1, 2], [3], [])"
 
 
+@pytest.mark.slow
 def test_a_method_of_a_taped_class_is_no_untaped_tool(kernel):
     define = (
         "import tape_jupyter as tape\n@tape.tool\nclass Station:\n    def __init__(self): self.n = 0\n"

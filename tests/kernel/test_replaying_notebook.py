@@ -30,6 +30,7 @@ def found_in(told):
     return sum(map(imported.leaves, told), imported.Counter())
 
 
+@pytest.mark.slow
 @pytest.mark.spread(9)
 @pytest.mark.skipif(not FILES, reason="the samples are not here")
 @pytest.mark.skipif(not imported.namespaces(), reason="no network namespaces on this machine")
@@ -78,6 +79,7 @@ def test_the_notebook_of_a_sample_gives_the_replies_of_its_source(tmp_path, file
             )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not imported.namespaces(), reason="no network namespaces on this machine")
 def test_a_changed_prompt_is_a_call_that_differs_and_it_is_said_where(tmp_path):
     (tmp_path / "trace.json").write_text(json.dumps(request(span("b1", llm()))))

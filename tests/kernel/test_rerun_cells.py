@@ -80,6 +80,7 @@ def test_a_reply_written_by_hand_is_on_the_take_and_replays_without_asking(
     )
 
 
+@pytest.mark.slow
 def test_a_skipped_cell_keeps_what_it_made_and_showed(page, recorded, base):
     before = page.text("answer")
     page.execute("%tape rerun angry")
@@ -89,6 +90,7 @@ def test_a_skipped_cell_keeps_what_it_made_and_showed(page, recorded, base):
     assert "not run: [4] skipped at a divergence" in said.stdout
 
 
+@pytest.mark.slow
 def test_a_cell_that_was_left_out_stays_out_until_it_is_ticked_in_again(
     page, recorded, base, provider
 ):
@@ -117,6 +119,7 @@ def test_a_cell_that_was_left_out_stays_out_until_it_is_ticked_in_again(
     assert digest(base) == recorded
 
 
+@pytest.mark.slow
 def test_what_was_left_out_counts_for_nobody_who_reads_the_take(page, recorded, base):
     page.execute("%tape rerun angry")
     page.execute("%tape rerun --on-divergence skip")
@@ -150,6 +153,7 @@ def test_an_error_stops_the_re_run_and_what_follows_keeps_its_outputs(page, base
     assert "stopped: [4] raised an error" in said.stdout and digest(base) == before
 
 
+@pytest.mark.slow
 def test_a_tables_changes_are_told_as_a_table(page, base, provider):
     page.cells["report"] = 'import pandas\npandas.DataFrame({"mood": [mood, "any"], "n": [1, 2]})'
     page.cells["answer"] = 'answer = ""'
@@ -165,6 +169,7 @@ await asyncio.sleep(0.01)
 print("answer:", answer)"""
 
 
+@pytest.mark.slow
 def test_cells_that_await_are_run_again_too_one_at_a_time(page, base, provider):
     page.cells["answer"] = ASYNC_ANSWER
     record(page, base, provider)
@@ -177,6 +182,7 @@ def test_cells_that_await_are_run_again_too_one_at_a_time(page, base, provider):
     )
 
 
+@pytest.mark.slow
 def test_again_and_again(page, recorded, base, provider):
     """A second re-run of the take asks nobody; a take of the take runs from what the first one left."""
     page.execute("%tape rerun angry --on-divergence live")
@@ -226,6 +232,7 @@ def complete(text):
     return reply.json()["content"][0]["text"]"""
 
 
+@pytest.mark.slow
 def test_a_notebook_that_loads_the_tape_in_its_set_up_cell(tmp_path, provider, base):
     cells = {
         "setup": WHOLE_SETUP,
@@ -255,6 +262,7 @@ def test_a_notebook_that_loads_the_tape_in_its_set_up_cell(tmp_path, provider, b
     assert page.text("report").startswith("positive: ") and page.text("hours") == "hours 3\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", ["gate.wait(60)", "await asyncio.to_thread(gate.wait, 60)"])
 def test_the_stop_button_puts_everything_back(page, base, provider, wait):
     page.cells["answer"] = (
@@ -273,6 +281,7 @@ def test_the_stop_button_puts_everything_back(page, base, provider, wait):
     assert page.execute("print(mood)").stdout == "negative\n" and page.text("classify") == before
 
 
+@pytest.mark.slow
 def test_cells_that_were_run_again_before_are_followed_by_their_newest_run_and_proved(
     page, recorded, base
 ):
@@ -287,6 +296,7 @@ def test_cells_that_were_run_again_before_are_followed_by_their_newest_run_and_p
     assert "differs" not in page.text("said")
 
 
+@pytest.mark.slow
 def test_what_read_a_cell_before_that_cell_was_run_again_depends_on_it_all_the_same(
     page, recorded, base
 ):

@@ -26,6 +26,7 @@ def test_the_re_run_leaves_what_a_whole_run_leaves(name):
     assert how == "right", why
 
 
+@pytest.mark.slow
 @pytest.mark.spread(51)
 @pytest.mark.parametrize("name", adversarial_kernel.NOTEBOOKS)
 def test_what_only_a_kernel_shows_is_proved_as_it_shows_it(name):
@@ -33,6 +34,7 @@ def test_what_only_a_kernel_shows_is_proved_as_it_shows_it(name):
     assert how == "right" and "proved" in why, why
 
 
+@pytest.mark.slow
 @pytest.mark.spread(9)
 @pytest.mark.parametrize("name", adversarial_agents.NOTEBOOKS)
 def test_state_where_few_look_is_proved_as_a_whole_run_leaves_it(name):
@@ -54,12 +56,14 @@ def test_a_strangers_notebook_is_proved_as_a_whole_run_leaves_it(name):
     assert how == "right" and "'proved'" in why, why
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", adversarial_agents.SAID)
 def test_a_generator_that_is_seeded_by_what_changed_is_not_proved(name):
     how, why = judged(*adversarial_agents.SAID[name])
     assert how == "right" and "'differs'" in why, why
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", adversarial_tools.SAID)
 def test_a_recorded_value_that_a_whole_run_may_not_give_is_never_proved(name):
     how, why = judged(*adversarial_tools.SAID[name])
@@ -82,6 +86,7 @@ def test_an_earlier_turn_of_a_cell_that_ran_three_times_is_overridden(tmp_path):
         assert proof["state"] == "proved", proof
 
 
+@pytest.mark.slow
 def test_cells_that_a_proof_named_are_adopted_with_a_word(tmp_path):
     cells, *_ = adversarial_state.SAID["copyreg and pickles"]
     taped = [f"%%tape record\n{cell}" if "ask()" in cell else cell for cell in cells]
@@ -104,6 +109,7 @@ BROKEN_OFF = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN_OFF)
 def test_a_cell_that_stopped_at_a_divergence_runs_once_more_in_the_world_that_it_found(
     tmp_path, name
@@ -145,6 +151,7 @@ SIBLINGS = [
 ]
 
 
+@pytest.mark.slow
 def test_environments_by_any_name_annotations_and_what_writes_through_a_file_are_followed():
     how, why = judged(SIBLINGS, "bb")
     assert how == "right" and "proved" in why, why
@@ -166,6 +173,7 @@ def test_a_miss_before_is_no_doubt_and_what_went_live_is_planned_as_answered(tmp
         assert "2 recorded calls, 0 may go live" in kernel.execute("%tape plan new", "q").stdout
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_read_leaves_its_client_as_it_was(tmp_path):
     stream = (
         "with claude.messages.stream(model='m', max_tokens=9, messages=[dict(role='user', content='{}')]) as s:\n"

@@ -177,6 +177,7 @@ def ask():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("sdk", "path"), [(ANTHROPIC, "/v1/messages"), (OPENAI, "/v1/chat/completions")]

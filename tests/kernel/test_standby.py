@@ -90,6 +90,7 @@ hooks.insert(0, load_elsewhere)"""
 """As the page does that wants to see something, while the next cell begins."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_time", [True, False])
 @pytest.mark.parametrize("source", ["%%tape record\nsaid = ask('hi')", "said = ['hi']"])
 def test_a_cell_that_begins_while_a_thread_loads_the_rest_is_taped_and_known(

@@ -136,6 +136,7 @@ def test_an_edited_reply_is_served_and_is_in_a_take_that_replays(page, kernel, b
     assert again.ok and again.stdout.splitlines()[1:] == ["b something else", "c by hand"]
 
 
+@pytest.mark.slow
 def test_a_call_that_was_edited_is_edited_again_after_going_back(page, kernel, base):
     page.run(f"%%tape step\n{THREE}")
     page.stop_at()
@@ -153,6 +154,7 @@ def test_a_call_that_was_edited_is_edited_again_after_going_back(page, kernel, b
     assert kernel.execute("%%tape replay --take step\nprint(ask('one'))").stdout == "first\n"
 
 
+@pytest.mark.slow
 def test_step_plays_the_take_that_the_view_shows_and_says_which(page, kernel, base):
     by_hand = f"%tape override {tape.open(base).calls[0].id} --text {{}} --take {{}}"
     one = "print(ask('one'))"
@@ -216,6 +218,7 @@ async def aask(text):
         return first, (await client.post("URL/v1/messages", json={**body, "max_tokens": 51})).json()["content"][0]["text"]"""
 
 
+@pytest.mark.slow
 def test_tasks_wait_side_by_side_and_one_is_stepped_alone(page, kernel, provider):
     assert kernel.execute(AASK.replace("URL", provider.url)).ok
     assert kernel.execute(f"%%tape record\n{ASYNC}").ok
@@ -285,6 +288,7 @@ def test_an_interrupt_that_the_system_hands_to_another_thread_ends_the_cell_too(
     assert kernel.execute("print(6 * 7)").stdout == "42\n"
 
 
+@pytest.mark.slow
 def test_what_a_cell_has_shown_is_there_for_a_page_that_comes_late(page, kernel):
     page.run(f"%%tape step\n{THREE}", "cell-9")
     page.stop_at()
@@ -340,6 +344,7 @@ def test_breakpoints(page):
     assert page.end().ok
 
 
+@pytest.mark.slow
 def test_a_recording_is_stepped_a_request_changed_and_one_refused(page, kernel, provider, base):
     asked = len(provider.requests)
     page.run('%%tape step --record\nprint(ask("new"))\nprint(ask("newer"))\nprint(ask("newest"))')
@@ -361,6 +366,7 @@ def test_a_recording_is_stepped_a_request_changed_and_one_refused(page, kernel, 
     assert kernel.execute('%%tape replay\nprint(ask("new"))\nprint(ask("newer"))').ok
 
 
+@pytest.mark.slow
 def test_where_nobody_answers_the_cell_is_refused_in_one_line(kernel):
     ran = kernel.execute(f"%%tape step\n{THREE}")
     assert (
@@ -438,6 +444,7 @@ def test_threads_that_are_sent_away_say_nothing(page, kernel):
     assert ran.status == "error" and "Exception in thread" not in ran.stream("stderr")
 
 
+@pytest.mark.slow
 def test_the_button_steps_a_cell_whatever_its_line_says(page, kernel):
     page.ask("step.arm", cell="c-1", breaks=["nth=2"], record=False, take="mine")
     assert kernel.execute("1 + 1", "c-0").ok
@@ -451,6 +458,7 @@ def test_the_button_steps_a_cell_whatever_its_line_says(page, kernel):
     assert kernel.execute(f"%%tape replay\n{THREE}", "c-1").ok
 
 
+@pytest.mark.slow
 def test_under_a_session_that_replays_the_cell_is_replayed_without_stopping(tmp_path, provider):
     notebook(tmp_path / "nb.ipynb", LOAD)
     where = {"TAPE_NOTEBOOK": str(tmp_path / "nb.ipynb")}
@@ -491,6 +499,7 @@ def test_an_answer_by_hand_while_recording_is_in_a_take_and_the_recording_holds_
     assert missed.ename == "UnmatchedCall"  # the second call never went out
 
 
+@pytest.mark.slow
 def test_a_fault_while_recording_and_an_edit_of_what_was_just_recorded(
     page, kernel, provider, base
 ):
@@ -582,6 +591,7 @@ def test_a_request_is_changed_whatever_library_sends_it_and_where_it_cannot_be_o
     assert again.stdout == ran.stdout, again.traceback
 
 
+@pytest.mark.slow
 def test_the_time_for_which_a_person_holds_a_cell_is_not_the_cells(page, kernel, base):
     """On the tape and in the list; held twice, by the clock of the one who holds it."""
     began = time.monotonic()

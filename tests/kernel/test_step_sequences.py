@@ -131,6 +131,7 @@ def standing(page):
     return bool(page.states) and page.states[-1]["state"] == "stopped"
 
 
+@pytest.mark.slow
 def test_any_sequence_leaves_an_idle_healthy_kernel_and_the_recording_as_it_was(
     tmp_path, provider, version
 ):

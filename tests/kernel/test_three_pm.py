@@ -146,6 +146,7 @@ def told(tmp_path_factory):
     return recorded, replayed, live, (ran, again)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*CELLS, *(f"torn {name}" for name in TORN)])
 def test_half_a_reply_breaks_the_parser_again_at_the_same_place(told, name):
     recorded, replayed, *_ = told
@@ -270,6 +271,7 @@ def test_the_retries_of_an_sdk_leave_text_numbers_and_times_as_recorded(retried,
     assert edited.stdout == recorded.stdout, edited.traceback
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SDKS)
 def test_the_waits_of_a_retry_pass_on_the_tapes_clock_alone(retried, name):
     (recorded, _), _, (_, edited) = retried[name]

@@ -158,6 +158,7 @@ def test_a_page_that_is_loaded_again_goes_on_where_the_question_stands(view, pro
     assert view.ask("resume")[0]["answer"]["about"] == "done"
 
 
+@pytest.mark.slow
 def test_a_comparison_that_nobody_saw_is_shown_to_the_next_page(view):
     view.ask("rerun", take="angry", entries=planned(view), fresh=False, on_divergence="stop")
     view._aside(f"view.close()\nother = {AGAIN.removeprefix('view = ')}")
@@ -184,6 +185,7 @@ def test_the_proof_of_a_take_that_was_put_aside_comes_back_to_nobody(view):
     assert [each for each in told if each["about"] == "done"] == []
 
 
+@pytest.mark.slow
 def test_the_original_is_opened_by_its_take_alone(view):
     assert view.ask("open", cassette="main", take="angry")[0]["answer"]["take"] == "angry"
     session = view.ask("open", take="")[0]["answer"]
@@ -225,6 +227,7 @@ def told_of_fresh(view):
     return json.loads(view._aside("print(json.dumps(told))").stdout)
 
 
+@pytest.mark.slow
 def test_everything_fresh_tells_its_progress_and_leaves_the_kernel_alone(view, provider):
     answer, _ = view.ask(
         "rerun", take="angry", entries=planned(view), fresh=True, on_divergence="stale"
@@ -242,6 +245,7 @@ def test_everything_fresh_tells_its_progress_and_leaves_the_kernel_alone(view, p
     assert view.page.execute("print(mood)").stdout == "negative\n"
 
 
+@pytest.mark.slow
 def test_everything_fresh_may_go_live(view, provider):
     answer, _ = view.ask(
         "rerun", take="angry", entries=planned(view), fresh=True, on_divergence="live"

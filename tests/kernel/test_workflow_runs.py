@@ -49,6 +49,7 @@ def test_a_cell_replays_in_the_kernel_that_recorded_it_while_its_handlers_are_ke
     assert asked.stdout == "True True 7\n"
 
 
+@pytest.mark.slow
 def test_a_refusal_ends_the_events_of_the_workflow_that_it_ended(kernel):
     other = TAPED_CELL.replace("MODE", "replay").replace("3 and 4 points", "5 and 6 points")
     ran = kernel.execute(other, timeout=60)

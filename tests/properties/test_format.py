@@ -292,6 +292,7 @@ few = settings(
 )
 
 
+@pytest.mark.slow
 @few
 @given(st.dictionaries(any_text, trees, max_size=5))
 def test_hypothesis_finds_no_value_that_does_not_come_back(given_record):

@@ -11,6 +11,7 @@ import pytest
 COUNT = int(os.environ.get("TAPE_SEQUENCE_COUNT", "12"))
 
 
+@pytest.mark.slow
 @pytest.mark.spread(2)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="sequences are forked from a warm process")
 @pytest.mark.parametrize("imported", ["--warm", "--cold"])

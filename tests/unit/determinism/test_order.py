@@ -743,6 +743,7 @@ def test_sets_of_what_is_done_have_the_order_of_the_recording(tmp_path, capsys):
     assert replayed == recorded and not said
 
 
+@pytest.mark.slow
 def test_a_generator_of_more_items_than_have_places_ends_where_it_did(tmp_path, capsys):
     @tape.tool
     async def pages(name):

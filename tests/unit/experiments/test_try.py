@@ -80,6 +80,7 @@ def write(path, text):
     return path
 
 
+@pytest.mark.slow
 def test_a_candidate_is_tried_offline_and_the_rows_count_again(path, tmp_path):
     fix = write(tmp_path / "restock.toml", RESTOCK)
     ask = write(tmp_path / "ask.toml", '[[cell]]\nmatch = "mood"\nreplace = "The mood"\nwith = "What mood"\n')  # fmt: skip

@@ -60,6 +60,7 @@ def langfuse(*observations):
     }
 
 
+@pytest.mark.slow
 def test_a_trace_of_langfuses_page_replays(tmp_path):
     generation = observation("g", parent="a", input=json.dumps(json.dumps(ASKED["messages"])), output=json.dumps("North"),
                              modelParameters={"temperature": "0.5", "seed": 7}, metadata=json.dumps({"ls_provider": "openai"}),
@@ -220,6 +221,7 @@ def test_langchains_messages_are_rebuilt_and_the_run_around_them_is_a_span(tmp_p
     assert heads(cassette)[0]["span"] == "ChatOpenAI" and heads(cassette)[0]["kit"]["grade"] == "M"
 
 
+@pytest.mark.slow
 def test_an_answer_that_calls_a_tool_says_so_even_where_the_source_does_not(tmp_path):
     """Agents' loops go on while the reply says that it stopped for a tool."""
     import anthropic

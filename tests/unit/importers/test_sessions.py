@@ -334,6 +334,7 @@ def test_replies_that_gemini_cli_recorded_say_that_their_requests_are_missing(tm
 # ---------------------------------------------------------------- traffic of agents
 
 
+@pytest.mark.slow
 def test_traffic_that_claude_trace_kept_replays_with_its_pace(tmp_path):
     import anthropic
 

@@ -354,6 +354,7 @@ def test_a_sighting_reads_as_a_sentence():
     )
 
 
+@pytest.mark.slow
 def test_a_real_kernel_keeps_working_while_armed(door, tmp_path):
     from jupyter_client.manager import start_new_kernel
 

@@ -38,6 +38,7 @@ def records():
     return [record for record in reencode_corpus.read(file) if reencode_corpus.wire_of(record)]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore::UserWarning"
 )  # pydantic, of hosts that send a list where the SDK knows a text

@@ -969,6 +969,7 @@ HOSTILE = st.recursive(
 )
 
 
+@pytest.mark.slow
 @hypothesis.given(HOSTILE | JSON)
 @hypothesis.settings(
     max_examples=500, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)

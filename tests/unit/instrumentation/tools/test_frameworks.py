@@ -410,6 +410,7 @@ def run(block, program):
     return asyncio.run(within())
 
 
+@pytest.mark.slow
 @pytest.mark.spread(4)
 @pytest.mark.parametrize("framework", PROGRAMS, ids=lambda framework: framework.__name__)
 def test_a_frameworks_tool_runs_while_recording_and_never_in_replay(framework, provider, tmp_path):
