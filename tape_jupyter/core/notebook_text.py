@@ -21,15 +21,19 @@ _NAMED = 5
 
 def describe_notebooks(folder: Path) -> str:
     """`one of its notebooks: a.ipynb, b.ipynb`; "" where a path is no folder with notebooks."""
-    names = sorted(each.name for each in folder.glob("*.ipynb")) if folder.is_dir() else []
+    names = _list_notebooks(folder)
     return f"one of its notebooks: {join_some(names, _NAMED)}" if names else ""
 
 
 def describe_absence(path: Path, what: str = "notebook") -> str:
     """`there is no such notebook; beside it: a.ipynb, b.ipynb`."""
-    names = sorted(each.name for each in path.parent.glob("*.ipynb"))
+    names = _list_notebooks(path.parent)
     beside = f"; beside it: {join_some(names, _NAMED)}" if names else ""
     return f"there is no such {what}{beside}"
+
+
+def _list_notebooks(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.glob("*.ipynb")) if folder.is_dir() else []
 
 
 def parse_notebook(text: str) -> NotebookNode:

@@ -74,10 +74,12 @@ class NamespaceSnapshot:
         """Make everything as it was; gives what could not be. Called while no code of the cell runs."""
         files = self._put_files()
         self._put_names()
-        beyond = [name for name, memento in self._mementos.items() if not memento.possible()]
+        beyond: list[str] = []
         for name, memento in self._mementos.items():
-            if name not in beyond:
+            if memento.possible():
                 memento.restore()
+            else:
+                beyond.append(name)
         for name, was in self._modules.items():
             if name in sys.modules and (change := ambient.module_changes(name, was)) is not None:
                 ambient.restore_part(f"{ambient.MODULE}{name}", change.before)

@@ -333,12 +333,12 @@ class HandlerKind(Attributes):
     """A handler of `logging`: what it lets through, and how; what it keeps records in, or hands them to."""
 
     def copy_state(self, value: Any) -> dict[str, Any]:
-        return {n: v for n, v in vars(value).items() if n in _HANDLERS_SETTINGS + KEEPS_RECORDS}
+        return {n: v for n, v in vars(value).items() if n in _PARTS_OF_HANDLER}
 
 
-_HANDLERS_SETTINGS = ("level", "filters", "formatter")
 KEEPS_RECORDS = ("buffer", "queue", "target")
 """Where a handler of `logging` has records, or the handler that gets them."""
+_PARTS_OF_HANDLER = ("level", "filters", "formatter", *KEEPS_RECORDS)
 
 
 class TraitsKind(Attributes):

@@ -10,6 +10,7 @@ anew; a kernel for which that is otherwise is started as ever, and so is one wit
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import os
 import select
@@ -93,15 +94,7 @@ def _find_sockets(env: Mapping[str, str]) -> list[str]:
     return [name for name, read in served if read == _list_read_at_start(env)]
 
 
-def _count_turns() -> Iterator[int]:
-    """From where each process of a test run has a place of its own."""
-    turn = os.getpid()
-    while True:
-        yield turn
-        turn += 1
-
-
-_turns = _count_turns()
+_turns = itertools.count()
 
 
 @contextmanager

@@ -137,7 +137,12 @@ def _plain(output: Mapping[str, Any]) -> str:
     return "".join(text) if isinstance(text, list) else text
 
 
-_blocks = itertools.count(os.getpid() * 2_472)
+def _count_blocks() -> Iterator[int]:
+    """From a place that is a process's own, also where the first of several that are forks imported this."""
+    yield from itertools.count(os.getpid() * 2_472)
+
+
+_blocks = _count_blocks()
 
 
 @contextmanager
