@@ -76,6 +76,14 @@ test("a stop that was there before the page is shown, and one that is over is no
   expect(all(".step-bar")).toHaveLength(0);
 });
 
+test("what is told while the page asks is newer than the answer", async () => {
+  const door = await open(null, { step: undefined as never });
+  await tell(door, stateOf({ revision: 5 }));
+  await tell(door, stateOf({ revision: 6, state: "over", strands: [], note: "the cell ran to its end" }));
+  await does(() => door.answer("step", () => stateOf({ revision: 4, state: "running", strands: [] })));
+  expect(text(".step-says")).toBe("the cell ran to its end");
+});
+
 test("a probe is answered at once", async () => {
   const door = await open();
   await does(() => door.tell("step.probe", { id: "p1" }));

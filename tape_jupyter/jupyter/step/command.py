@@ -156,10 +156,10 @@ class Steps:
     # ------------------------------------------------------------ views
 
     def watch(self, view: Viewer) -> Record | None:
-        """A view is told from now on; the state that there is."""
+        """A view is told from now on; the state of the cell that is stepped, None where none is."""
         self._views = [each for each in self._views if each is not view and not each.closed]
         self._views.append(view)
-        return self.current.state() if self.current is not None else None
+        return self.current.state() if self.current and not self.current.machine.over else None
 
     def send_state(self, state: Record) -> None:
         for view in tuple(self._views):

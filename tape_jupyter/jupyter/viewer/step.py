@@ -23,7 +23,7 @@ _MOST_BREAKS, _LONG = 20, 400
 
 @answers("step")
 def state(viewer: Viewer, _message: dict[str, Any]) -> dict[str, Any] | None:
-    """The state of the stepped cell, None where none was stepped; the view is told from now on."""
+    """The state of the cell that is stepped, None where none is; the view is told from now on."""
     return command.steps_of(viewer.cells).watch(viewer)
 
 

@@ -20,14 +20,14 @@ export class Slot {
     this.#work = work;
     const { client } = desk;
     client.on<{ id: string }>("step.probe", ({ id }) => void client.ask("step.here", { knock: id }).catch(() => undefined));
-    client.on<StepState>("step", (state) => this.#hear(state));
+    client.on<StepState>("step", (state) => this.#with((stepper) => stepper.hear(state)));
   }
 
   /** What there is, for a view that was just opened: a stop outlives the page that showed it. From now on it is told. */
   async hello(): Promise<void> {
     if (!this.#desk.able.step) return;
     const state = await this.#desk.client.ask<StepState | null>("step").catch(() => null); // a kernel of another version
-    if (state && state.state !== "over") this.#hear(state, true);
+    if (state) this.#with((stepper) => stepper.state ?? stepper.hear(state)); // what was told meanwhile is newer
   }
 
   begin(how?: StepHow): void {
@@ -39,12 +39,8 @@ export class Slot {
     return () => this.#listeners.delete(listener);
   }
 
-  #hear(state: StepState, anew = false): void {
-    this.#with((stepper) => stepper.hear(state, anew));
-  }
-
-  #with(then: (stepper: Stepper) => void): void {
-    this.#ready().then(then, (error: unknown) => this.#desk.set({ error: `The stepped cell cannot be shown:  ${(error as Error).message}` }));
+  #with(then: (stepper: Stepper) => unknown): void {
+    this.#ready().then(then, (error: unknown) => this.#desk.set({ error: `The stepped cell cannot be shown: ${(error as Error).message}` }));
   }
 
   #ready(): Promise<Stepper> {

@@ -125,11 +125,11 @@ export class Stepper {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Take a state as the kernel told it; `anew` where it was asked for. */
-  hear(state: StepState, anew = false): void {
+  /** Take a state as the kernel told it. */
+  hear(state: StepState): void {
     const before = this.state;
     if (!before && state.state === "over") return; // it was put away, or never seen
-    if (!anew && before && before.state !== "over" && state.revision <= before.revision) return;
+    if (before && before.state !== "over" && state.revision <= before.revision) return;
     const stood = this.at;
     if (!before || before.state === "over") {
       this.stood = [];
