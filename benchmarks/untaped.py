@@ -48,6 +48,11 @@ LARGE = {
         "df = pd.DataFrame({'a': np.arange(200_000), 'b': np.resize(kinds, 200_000)})",
         "g = df.groupby('b').a.mean()\ndf['c'] = df.a * {i}",
     ),
+    "200,000 rows of polars": (
+        "import polars as pl\n"
+        "df = pl.DataFrame({'a': range(200_000), 'b': ['x', 'y', 'z', 'x'] * 50_000})",
+        "g = df.group_by('b').agg(pl.col('a').mean())\ndf = df.with_columns((pl.col('a') * {i}).alias('c'))",
+    ),
 }
 
 

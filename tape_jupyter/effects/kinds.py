@@ -16,11 +16,11 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections import OrderedDict, UserDict, UserList, deque
+from collections import OrderedDict, UserDict, UserList, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import is_dataclass
-from enum import Enum
+from enum import Enum, EnumMeta
 from operator import is_
 from types import (
     BuiltinFunctionType,
@@ -550,6 +550,7 @@ def _list_inner_attributes(kind: type) -> tuple[str, ...]:
     names = []
     if kind not in _BY_TYPE and issubclass(kind, (list, deque, dict, set)):
         names += ["__dict__"] if kind.__dictoffset__ else []
+        names += ["default_factory"] if issubclass(kind, defaultdict) else []
         names += ["__slots__"] if slots_of(kind).keys() - {"default_factory"} else []
     if is_model(kind):
         names += MODEL_STATE
@@ -566,6 +567,10 @@ def is_librarys(kind: type) -> bool:
 
 def is_users_class(value: Any) -> bool:
     return isinstance(value, type) and not is_library_class(value) and not issubclass(value, Enum)
+
+
+def is_users_enum(value: Any) -> bool:
+    return isinstance(value, EnumMeta) and not is_library_class(value)
 
 
 def is_users_function(value: Any) -> bool:

@@ -17,11 +17,13 @@ that aliases stay.
 
 from __future__ import annotations
 
+import builtins
 import functools
+import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from enum import EnumMeta
+from enum import Enum, EnumMeta
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -31,6 +33,7 @@ from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.effects import figures, kinds, whole_objects
 from tape_jupyter.effects.asides import Aside, find_asides, watch_calls
 from tape_jupyter.effects.changes import Changes, ChangeWriter, count_bytes
+from tape_jupyter.effects.kept_code import find_kept, find_kept_inside
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
 from tape_jupyter.effects.paths import (
@@ -175,6 +178,8 @@ class Snapshot:
             inside += self._iterate_methods(value)
             if kinds.is_users_class(type(value)):
                 inside.append((("attribute", "__class__"), type(value)))
+            if fields := vars(value).get("__pydantic_fields__"):
+                inside += [(("member", None), kept) for kept in find_kept_inside(fields)]
         else:
             inside += [
                 (("attribute", name), _read_inner(value, name))
@@ -200,10 +205,20 @@ class Snapshot:
             yield ("attribute", "__wrapped__"), value.__wrapped__
             yield from _iterate_results(value)
         elif not (kind is EnumMeta and is_library_class(value)):
-            if kind in SUSPENDED:
-                self._reach_suspended_names(value)
-            for name in handed_on(kind):
-                yield ("attribute", name), _read_link(value, name)
+            yield from self._iterate_opaque_links(value, kind)
+
+    def _iterate_opaque_links(self, value: Any, kind: type) -> Iterator[tuple[Step, Any]]:
+        if kind in SUSPENDED:
+            self._reach_suspended_names(value)
+        names = handed_on(kind)
+        for name in names:
+            yield ("attribute", name), _read_link(value, name)
+        if isinstance(value, Enum):
+            yield ("attribute", "__class__"), kind
+        elif kinds.is_users_enum(value):
+            yield from self._iterate_methods(value)
+        elif not names:
+            yield from ((("member", None), kept) for kept in find_kept(value))
 
     def _iterate_librarys_links(self, function: FunctionType) -> Iterator[tuple[Step, Any]]:
         """A library's function may be around one of the user's."""
@@ -219,12 +234,17 @@ class Snapshot:
             users = kinds.is_users_function(member)
             for function in kinds.functions_of(member):
                 self._reach_function_names(function)
-            if not name.startswith("__") and (
+            if name.startswith("__"):
+                if users and member.__closure__:  # such as the factories of a dataclass
+                    yield ("attribute", name), member
+            elif (
                 type(member) is MEMOISED
                 or (users and _has_changeable_parts(member))
                 or (not users and (isinstance(member, FunctionType) or handed_on(type(member))))
             ):
                 yield ("attribute", name), member
+            elif not users and is_library_class(type(member)) and gc.is_tracked(member):
+                yield from ((("member", None), kept) for kept in find_kept_inside(member))
 
     def _reach_function_names(self, function: FunctionType) -> None:
         """The variables that a function's code names are within reach."""
@@ -255,6 +275,8 @@ class Snapshot:
             module = sys.modules.get(name)
             if isinstance(module, ModuleType) and _is_users_module(module):
                 self.reach_module(module)
+        for function in _find_replaced(code, namespace):
+            self._reach_function_names(function)
         variables, named = self._names.variables_of(code, namespace)
         if code_names(code).reaches_unnamed:
             self._open_namespaces.add(id(variables))
@@ -504,6 +526,20 @@ def _find_kind(value: Any) -> Kind | None:
             return kinds.WRAPPER
         return None
     return kind_of_type(type(value))
+
+
+def _find_replaced(code: CodeType, namespace: Mapping[str, Any]) -> list[FunctionType]:
+    """Functions of the program's that stand where code looks for one of a library's or of Python's."""
+    names = code_names(code)
+    found = [vars(builtins).get(name) for name in names.variables if name not in namespace]
+    for name in names.variables:
+        if isinstance(module := namespace.get(name), ModuleType) and not _is_users_module(module):
+            found += [vars(module).get(each) for each in names.identifiers]
+    return [
+        each
+        for each in found
+        if isinstance(each, FunctionType) and kinds.is_users_function(each)
+    ]
 
 
 def _find_wrapped(function: FunctionType) -> Any:

@@ -12,6 +12,7 @@ from tests.working_agents import (
     concurrent,
     files,
     frameworks,
+    habits,
     language,
     libraries,
     memory,
@@ -42,6 +43,7 @@ FAMILIES = {
         surroundings,
         modules,
         strangers,
+        habits,
     )
 }
 NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}
