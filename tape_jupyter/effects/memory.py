@@ -44,7 +44,12 @@ from tape_jupyter.effects.paths import (
     step_text,
     suspended_frame,
 )
-from tape_jupyter.effects.quiet_connections import called_names, functions_in_schema, own_functions
+from tape_jupyter.effects.quiet_connections import (
+    OPENING_SQL,
+    called_names,
+    functions_in_schema,
+    own_functions,
+)
 from tape_jupyter.effects.reached import ReachedObject, describe_reached
 from tape_jupyter.effects.scope import (
     NAMES,
@@ -381,9 +386,10 @@ class Snapshot:
             getattr(sys.modules.get("numpy"), "memmap", OPEN_FILE),
         )
         paths = (
-            whole_objects.file_of_value(node.value)
+            path
             for node in self._wholes
             if isinstance(node.value, written)
+            for path in whole_objects.files_of_value(node.value)
         )
         engines = (
             whole_objects.database_of(node.value)
@@ -391,6 +397,11 @@ class Snapshot:
             if node.kind is None and type(node.value).__name__ == "Engine"
         )
         return [name for name in (*paths, *engines) if name]
+
+    @property
+    def makes_databases(self) -> bool:
+        """Whether a text within reach may have SQLite open a file that nothing else names."""
+        return not OPENING_SQL.isdisjoint(self._called)
 
     def _may_write(self, node: ReachedObject) -> bool:
         """Whether code that writes into arrays or containers names the variable that leads to this
@@ -536,9 +547,7 @@ def _find_replaced(code: CodeType, namespace: Mapping[str, Any]) -> list[Functio
         if isinstance(module := namespace.get(name), ModuleType) and not _is_users_module(module):
             found += [vars(module).get(each) for each in names.identifiers]
     return [
-        each
-        for each in found
-        if isinstance(each, FunctionType) and kinds.is_users_function(each)
+        each for each in found if isinstance(each, FunctionType) and kinds.is_users_function(each)
     ]
 
 

@@ -270,19 +270,36 @@ def _find_factory_name(connection: Any, factory: Any) -> str:
 
 
 def file_of_value(value: Any) -> str:
-    """The file that a database connection or an open file writes to; "" where there is none."""
+    """The file that an open file or a database connection writes to, the attached ones aside; "" where
+    there is none.
+    """
+    return next(iter(files_of_value(value)), "")
+
+
+def files_of_value(value: Any) -> list[str]:
+    """The same, with attached databases; "" first where the main one is in memory."""
+    if isinstance(value, OPEN_FILE) or type(value).__name__ == "memmap":
+        return [_find_file_name(value)]
+    return [name for _, _, name in _list_databases(value)]
+
+
+def _list_databases(connection: Any) -> list[Any]:
+    """Number, name and file of each that is open in a connection; none where it cannot be asked."""
+    try:
+        with quiet_cursor(connection) as cursor:
+            rows: list[Any] = cursor.execute("PRAGMA database_list").fetchall()
+            return rows
+    except Exception:  # closed, or of another thread
+        return []
+
+
+def _find_file_name(value: Any) -> str:
     if isinstance(value, OPEN_FILE):
         name = getattr(value, "name", None)
         if isinstance(name, str) and not value.closed and value.writable():
             return name
         return ""
-    if type(value).__name__ == "memmap":  # of numpy's
-        return str(value.filename or "")
-    try:
-        with quiet_cursor(value) as cursor:
-            return str(cursor.execute("PRAGMA database_list").fetchone()[2])
-    except Exception:  # closed, or of another thread
-        return ""
+    return str(value.filename or "")  # of numpy's
 
 
 def database_of(engine: Any) -> str:

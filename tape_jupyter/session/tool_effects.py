@@ -58,7 +58,7 @@ from tape_jupyter.instrumentation.tools.output import (
     shows_to_person,
 )
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
+from tape_jupyter.session.tool_files import CodeOnFiles, ToolFiles, found_otherwise, redo_files
 from tape_jupyter.session.tool_settings import ToolSettings, set_again, set_handler_again
 
 KINDS = ("output", "memory", "files")
@@ -135,7 +135,11 @@ class ObservedBody:
             self._files = ToolFiles(
                 self._cell.folder, self._is_running_here, self._cell.request.notebook
             )
-            self._files.begin(self._snapshot.files() if self._snapshot is not None else ())
+            if self._snapshot is None:
+                self._files.begin((), CodeOnFiles())
+            else:
+                code = CodeOnFiles(self._snapshot.makes_databases, self._snapshot.words)
+                self._files.begin(self._snapshot.files(), code)
 
     def _note_concurrent_bodies(self) -> None:
         """Bodies that run beside each other note it: whose of them changed what is not seen."""

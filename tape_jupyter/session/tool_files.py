@@ -10,9 +10,11 @@ import hashlib
 import os
 import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import Change
@@ -24,9 +26,10 @@ from tape_jupyter.dataflow.tracing.files import (
     permissions,
 )
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
-from tape_jupyter.dataflow.tracing.handles import content_of
+from tape_jupyter.dataflow.tracing.handles import SQLITE, content_of, read_whole
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
 from tape_jupyter.errors import CassetteError, TapeError
+from tape_jupyter.files.first_contents import BESIDE
 
 ABSENT, FOLDER, OTHER = "absent", "folder", "no file"
 
@@ -36,6 +39,27 @@ _OURS = re.compile(r"\.tape\.yaml(\.torn)?$|[/\\]assets[/\\][0-9a-f]{64}$")
 
 Metadata = TypeVar("Metadata")
 """Permissions, or times, of a file."""
+
+
+class CodeOnFiles(NamedTuple):
+    """What the code of a body says that it may do to files without a hook hearing of it: it has SQL that
+    opens one; the names that it looks up.
+    """
+
+    opens_databases: bool = False
+    words: AbstractSet[str] = frozenset()
+
+    def writes_unheard(self) -> bool:
+        if self.opens_databases or ("execute" in self.words and "duckdb" in sys.modules):
+            return True
+        return any(map(_NATIVE_WRITES.match, self.words))
+
+
+_NATIVE_WRITES = re.compile(
+    r"(to|write|sink|save|export)_(parquet|feather|ipc|csv|json|ndjson|avro|orc|hdf|excel|delta|database|table"
+    r"|dataset|stream)|imwrite$|create_dataset|VideoWriter"
+)
+"""What methods are called by which libraries write files without Python."""
 
 
 class ToolFiles:
@@ -49,11 +73,13 @@ class ToolFiles:
         self._folder = folder
         self._notebook = str(notebook.absolute()) if notebook is not None else ""
         self._watch = FileWatch(mine)
+        self._code = CodeOnFiles()
 
-    def begin(self, open_files: Iterable[str]) -> None:
+    def begin(self, open_files: Iterable[str], code: CodeOnFiles) -> None:
         """The body is about to run; `open_files` it may write to without opening them."""
+        self._code = code
         self._watch.begin()
-        if has_native_writers():
+        if code.opens_databases or has_native_writers():
             self._watch.look_at_folder()
         for path in open_files:
             self._watch.written(path)
@@ -77,12 +103,18 @@ class ToolFiles:
                 f"it started a process in {touched.crowded}, where too many files lie to compare them: "
                 "what that wrote is not known"
             )
+        elif touched.crowded and self._code.writes_unheard():
+            lost.append(
+                f"it may have written files that no hook hears of in {touched.crowded}, where too many lie to "
+                "compare them"
+            )
         modes = _find_changed(touched.modes, permissions)
         times = _find_changed(touched.times, file_times)
         changes = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
         for path, change in changes.items():
             if (
                 _OURS.search(path)
+                or path.endswith(BESIDE)
                 or path in touched.links
                 or self._is_saved_notebook(path, touched)
             ):
@@ -149,11 +181,8 @@ def file_digest(content: bytes | None) -> str:
     if content is DIRECTORY:
         return FOLDER
     return hashlib.sha256(
-        _dump_rows(content) if content.startswith(_SQLITE) else content
+        _dump_rows(content) if content.startswith(SQLITE) else content
     ).hexdigest()
-
-
-_SQLITE = b"SQLite format 3\0"
 
 
 def _dump_rows(content: bytes) -> bytes:
@@ -162,12 +191,19 @@ def _dump_rows(content: bytes) -> bytes:
     """
     database = sqlite3.connect(":memory:")
     try:
-        database.deserialize(content)
+        database.deserialize(_without_log(content))
         return "\n".join(database.iterdump()).encode("utf-8", "surrogatepass")
     except sqlite3.Error:
         return content
     finally:
         database.close()
+
+
+def _without_log(content: bytes) -> bytes:
+    """A database file as one that keeps no write-ahead log: in memory SQLite opens no other. The two
+    bytes are the file format's write and read versions (https://sqlite.org/fileformat2.html).
+    """
+    return content[:18] + b"\1\1" + content[20:]
 
 
 def _build_content_record(before: bytes | None, content: bytes | None) -> dict[str, Any]:
@@ -182,7 +218,7 @@ def _build_content_record(before: bytes | None, content: bytes | None) -> dict[s
         before
         and before is not DIRECTORY
         and content.startswith(before)
-        and not content.startswith(_SQLITE)
+        and not content.startswith(SQLITE)
     ):
         written["appended"] = len(content) - len(before)
     return written
@@ -211,7 +247,7 @@ def redo_files(
             if not problem and folder is not None and "times" in each:
                 read, written = each["times"]
                 os.utime(resolve_inside(folder, name), ns=(int(read), int(written)))
-        except (OSError, TapeError, KeyError, TypeError, ValueError) as why:
+        except (OSError, TapeError, KeyError, TypeError, ValueError, sqlite3.Error) as why:
             problem = str(why)
         if problem:
             yield f"the file {name}: {problem}"
@@ -287,10 +323,10 @@ def _find_appended_bytes(each: Mapping[str, Any]) -> bytes:
 
 def _write_content(path: Path, content: bytes) -> None:
     """In place: the program may have the file open."""
-    if content.startswith(_SQLITE) and path.exists():
+    if content.startswith(SQLITE) and path.exists():
         recorded, live = sqlite3.connect(":memory:"), sqlite3.connect(path)
         try:
-            recorded.deserialize(content)
+            recorded.deserialize(_without_log(content))
             recorded.backup(live)
         finally:
             recorded.close()
@@ -320,7 +356,7 @@ def _digest_file(path: Path) -> str:
         return FOLDER
     if not path.exists():
         return ABSENT
-    return file_digest(path.read_bytes()) if path.is_file() else OTHER
+    return file_digest(read_whole(path)) if path.is_file() else OTHER
 
 
 def _collect_recorded_states(cassette: Cassette | None, name: str) -> set[str]:
