@@ -240,8 +240,12 @@ class Snapshot:
             for function in kinds.functions_of(member):
                 self._reach_function_names(function)
             if name.startswith("__"):
-                if users and member.__closure__:  # such as the factories of a dataclass
-                    yield ("attribute", name), member
+                if users and isinstance(
+                    member, FunctionType
+                ):  # such as the factories of a dataclass
+                    yield from (
+                        (("member", None), kept) for kept in find_kept_inside(member.__closure__)
+                    )
             elif (
                 type(member) is MEMOISED
                 or (users and _has_changeable_parts(member))

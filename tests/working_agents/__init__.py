@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.working_agents import (
+    builders,
     chance,
     concurrent,
     files,
@@ -18,6 +19,7 @@ from tests.working_agents import (
     memory,
     modules,
     registries,
+    researchers,
     shown,
     strangers,
     surroundings,
@@ -44,6 +46,8 @@ FAMILIES = {
         modules,
         strangers,
         habits,
+        researchers,
+        builders,
     )
 }
 NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}
