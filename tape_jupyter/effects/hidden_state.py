@@ -148,23 +148,19 @@ def digest_polars(value: Any) -> Any:
     return frame.schema, frame.height, frame.hash_rows().hash().sum() if frame.width else 0
 
 
-def write_polars(value: Any) -> bytes:
-    """As a file of Arrow's, which polars reads in every version."""
-    file = io.BytesIO()
-    _as_frame(value).write_ipc(file)
-    return file.getvalue()
-
-
 def _as_frame(value: Any) -> Any:
     return value.to_frame() if hasattr(value, "to_frame") else value
 
 
-def put_polars(live: Any, recorded: bytes) -> None:
-    frame = sys.modules["polars"].read_ipc(io.BytesIO(recorded))
+def put_polars(live: Any, recorded: Any) -> None:
+    """`recorded` is another one like it; in older recordings, a file of Arrow's."""
+    if isinstance(recorded, bytes):
+        recorded = sys.modules["polars"].read_ipc(io.BytesIO(recorded))
     if hasattr(live, "to_frame"):
-        live._s = frame.to_series()._s  # noqa: SLF001 - as its own methods do that work in place
+        series = recorded.to_series() if hasattr(recorded, "to_series") else recorded
+        live._s = series._s  # noqa: SLF001 - as its own methods do that work in place
     else:
-        live._df = frame._df  # noqa: SLF001
+        live._df = _as_frame(recorded)._df  # noqa: SLF001
 
 
 _FEW_ROWS = 20_000

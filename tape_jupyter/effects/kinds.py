@@ -248,7 +248,9 @@ class CodeHolder(NamesKind):
         return state | {name: getattr(value, name, None) for name in CLASS_PARTS}
 
     def inside(self, state: Any) -> Iterator[tuple[Step, Any]]:
-        yield from ((step, value) for step, value in super().inside(state) if not _is_code(value))
+        for step, value in super().inside(state):
+            if step[1] not in CLASS_PARTS and not _is_code(value):
+                yield step, value
 
 
 CLASS_PARTS = (

@@ -22,6 +22,7 @@ from typing import Any
 from tape_jupyter.core.libraries import is_library_class, is_library_file
 from tape_jupyter.effects.kinds import SCALARS, element_base, is_machinery
 from tape_jupyter.encoding.values.user_classes import (
+    acts_when_thrown_away,
     class_path,
     find_class,
     is_findable,
@@ -81,7 +82,7 @@ def made_base(kind: type) -> type | None:
 
 
 def _find_base(kind: type) -> type | None:
-    if issubclass(kind, (type, BaseException, Enum, ModuleType)) or hasattr(kind, "__del__"):
+    if issubclass(kind, (type, BaseException, Enum, ModuleType)) or acts_when_thrown_away(kind):
         return None
     if is_library_class(kind) and not _is_data(kind):
         return None

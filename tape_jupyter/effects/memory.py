@@ -122,7 +122,7 @@ class Snapshot:
             value, above, step = waiting.pop()
             placed = step[0] != "member" and (above is None or above.placed)
             if known := nodes.get(id(value)):
-                if placed and not known.placed and above is not None and not above.is_below(known):
+                if placed and above is not None and known.is_better_reached(above, step):
                     known.above, known.step, known.placed = above, step, True
                 continue
             if len(nodes) >= MOST:

@@ -80,6 +80,7 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("logging", "Logger"): ("handlers", "filters"),
     ("sqlite3", "Cursor"): ("connection",),
     ("sqlite3", "Connection"): ("callbacks",),
+    ("concurrent", "ThreadPoolExecutor"): ("_initializer", "_initargs"),
     ("multiprocessing", "SynchronizedBase"): ("_obj",),
     ("multiprocessing", "SharedMemory"): ("buf",),
     ("pandas", "NDFrame"): ("attrs",),

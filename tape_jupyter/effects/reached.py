@@ -34,6 +34,15 @@ class ReachedObject:
             return str(self.step[1])
         return f"{self.above.path()}{step_text(self.step)}"
 
+    def is_better_reached(self, above: ReachedObject, step: Step) -> bool:
+        """Whether this way to it is the better one: any to what had none; a variable's name rather than a
+        way through other objects, which may be missing in a replay, and says less to a person.
+        """
+        if above.is_below(self):
+            return False
+        is_deep = self.above is not None and self.above.above is not None
+        return not self.placed or (is_deep and step[0] == "name" and above.above is None)
+
     def is_below(self, other: ReachedObject) -> bool:
         """Whether the other is on the way to this one."""
         node: ReachedObject | None = self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar, Token
 from functools import partial
 from types import FunctionType, ModuleType
 from typing import Any
@@ -269,8 +270,8 @@ def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Calla
     """How an attribute of this object is set, and how it is taken away."""
     if isinstance(live, NAMES):
         return live.set, live.delete
-    if hasattr(live, "get") and type(live).__name__ == "ContextVar":
-        return (lambda _name, value: live.set(value)), do_nothing
+    if isinstance(live, ContextVar):
+        return (lambda _name, value: _set_context(live, value)), lambda _name: _clear_context(live)
     if isinstance(live, type):
         return (
             lambda name, value: type.__setattr__(live, _require_plain_name(name), value)
@@ -284,6 +285,27 @@ def _find_accessors(live: Any, at: At) -> tuple[Callable[[str, Any], Any], Calla
     return (
         lambda name, value: _set_attribute(live, name, value, at)
     ), lambda name: _remove_attribute(live, name)
+
+
+_UNSET: dict[ContextVar[Any], Token[Any]] = {}
+"""Of context variables that a replay gave their first value: what takes it away."""
+
+
+def _set_context(variable: ContextVar[Any], value: Any) -> None:
+    was = variable.get(kinds.MISSING)
+    token = variable.set(value)
+    if was is kinds.MISSING:
+        _UNSET[variable] = token
+
+
+def _clear_context(variable: ContextVar[Any]) -> None:
+    """Let it have no value, as before the first. Raises CassetteError where nobody can."""
+    if variable.get(kinds.MISSING) is kinds.MISSING:
+        return
+    try:
+        variable.reset(_UNSET.pop(variable))
+    except (LookupError, ValueError, RuntimeError):  # set by the program, or in another context
+        raise CassetteError("it had no value then, and a replay cannot take it away") from None
 
 
 def _set_element_part(element: Any, name: str, value: Any) -> None:

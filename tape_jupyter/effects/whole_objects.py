@@ -179,7 +179,8 @@ def _digest_frame(value: Any) -> Any:
     arrays = [_digest_values(block.values) for block in value._mgr.blocks]  # noqa: SLF001
     placed = [block.mgr_locs.as_array.tolist() for block in value._mgr.blocks]  # noqa: SLF001
     named = tuple(value.columns.names) if value.ndim == 2 else ()
-    return columns, arrays, placed, labels, codes, tuple(index.names), named
+    flag = value.flags.allows_duplicate_labels
+    return columns, arrays, placed, labels, codes, tuple(index.names), named, flag
 
 
 def _digest_values(values: Any) -> Any:
@@ -194,7 +195,9 @@ def _digest_values(values: Any) -> Any:
 
 
 def _put_frame(live: Any, recorded: Any) -> None:
+    live.flags.allows_duplicate_labels = True
     live._update_inplace(recorded)  # noqa: SLF001 - what pandas' own `inplace=True` does
+    live.flags.allows_duplicate_labels = recorded.flags.allows_duplicate_labels
 
 
 def _read_random(value: random.Random) -> Any:
@@ -672,7 +675,7 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ),
     **dict.fromkeys(
         [("polars", "DataFrame"), ("polars", "Series")],
-        WholeKind(hidden_state.digest_polars, hidden_state.put_polars, hidden_state.write_polars),
+        WholeKind(hidden_state.digest_polars, hidden_state.put_polars),
     ),
     ("_duckdb", "DuckDBPyConnection"): _build_named_kind(hidden_state.look_at_duckdb),
     ("pyarrow", "NativeFile"): _build_named_kind(

@@ -18,6 +18,7 @@ from tape_jupyter.encoding.values.user_classes import (
     class_path,
     find_class,
     has_hash_of_its_own,
+    is_namedtuple,
 )
 from tape_jupyter.encoding.values.walker import (
     SAME,
@@ -184,6 +185,8 @@ class Writing(Freezer):
                 return self._refer_to_made(value, at)
             if kind in _CODE or isinstance(value, type):
                 return self._freeze_code(value, at)
+            if is_namedtuple(kind):
+                return self._freeze_once(value, at, super().freeze)
         return super().freeze(value, at)
 
     def _is_made(self, value: Any) -> bool:

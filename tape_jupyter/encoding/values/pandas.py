@@ -206,12 +206,15 @@ def _thaw_name(s: dict[str, Any], walk: Thawer, at: At) -> Any:
 
 
 def _freeze_attrs(obj: Any, walk: Freezer, at: At) -> dict[str, Any]:
-    return {"attrs": walk.freeze(obj.attrs, (at, "attrs"))} if obj.attrs else {}
+    fields = {"attrs": walk.freeze(obj.attrs, (at, "attrs"))} if obj.attrs else {}
+    return fields if obj.flags.allows_duplicate_labels else {**fields, "unique labels": True}
 
 
 def _thaw_attrs(obj: Any, s: dict[str, Any], walk: Thawer, at: At) -> Any:
     if "attrs" in s:
         obj.attrs = need(walk.thaw(s["attrs"], (at, "attrs")), dict, (at, "attrs"))
+    if "unique labels" in s:
+        obj.flags.allows_duplicate_labels = False
     return obj
 
 

@@ -7,7 +7,7 @@ eval.
     thaw_error(structure) -> exception
 
 What round-trips is what the codecs name: scalars (standard library), classes (Enum, namedtuple,
-dataclass, pydantic), errors (exceptions), arrays (numpy, PIL), tables (pandas), replies (responses
+dataclass, pydantic), errors (exceptions), arrays (numpy, PIL), tables (pandas, polars), replies (responses
 and requests of httpx and requests), outcomes (sqlite3, subprocess), steps (generators). Their
 libraries are imported only to thaw a value of theirs. Other packages add codecs by the entry-point
 group `tape_jupyter.value_codecs`: a class with its module, and its `Codec`.
@@ -78,6 +78,7 @@ _MARKS = {
         "NaT",
         "NA",
     },
+    "polars": {"polars frame", "polars series"},
 }
 """Marks by the file that reads them: a library is imported when a value of its is met."""
 
@@ -132,9 +133,11 @@ def thaw(structure: Any) -> Any:
 
 
 def state_codec(kind: type) -> Codec | None:
-    """As for any value; and plain objects of the user's classes, which are written where a tool's
-    results are.
+    """As for any value; and plain objects of the user's classes and tables of polars, which are written
+    where a tool's results are: as arguments they are told by their type.
     """
+    if kind.__module__.startswith("polars."):
+        return _import_codecs("polars").codec_for(kind) or _find_codec(kind)
     return _find_codec(kind) or (user_classes.PLAIN if user_classes.is_plain_class(kind) else None)
 
 

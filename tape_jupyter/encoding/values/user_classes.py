@@ -20,6 +20,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from tape_jupyter.core.libraries import is_library_class
+from tape_jupyter.core.user_code import is_class_statement
 from tape_jupyter.encoding.values.walker import (
     At,
     CannotFreeze,
@@ -109,6 +110,23 @@ def _require_class(s: dict[str, Any], at: At, is_kind: Callable[[type], bool]) -
 def bare(kind: type) -> Any:
     """An instance that no code of its class has seen."""
     return object.__new__(kind)
+
+
+def is_made_bare(kind: type) -> bool:
+    """Whether `bare` makes an instance: not of what is derived of a builtin type. None is made to find
+    out of a class whose instances act when they are thrown away.
+    """
+    if acts_when_thrown_away(kind):
+        return all(is_class_statement(base) for base in kind.__mro__[:-1])
+    try:
+        bare(kind)
+    except TypeError:
+        return False
+    return True
+
+
+def acts_when_thrown_away(kind: type) -> bool:
+    return hasattr(kind, "__del__")
 
 
 def slots_of(kind: type) -> dict[str, MemberDescriptorType]:
@@ -215,6 +233,8 @@ def lasting_state(value: Any, make_twin: Callable[[], Any]) -> dict[str, Any]:
     out, where an object without it has that hash, too.
     """
     state = state_of(value)
+    if acts_when_thrown_away(type(value)):
+        return state
     for name in [name for name in state if is_own_hash(value, state[name])]:
         rest = {n: v for n, v in state.items() if n != name}
         for other in ({**state, name: None}, rest):
@@ -294,12 +314,8 @@ def _is_dataclass(kind: type) -> bool:
 
 def _freeze_dataclass(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
     name = _require_class_name(value, at)
-    try:
-        bare(type(value))
-    except TypeError as reason:
-        raise CannotFreeze(
-            at, value, f"a dataclass that is also a builtin type ({reason})"
-        ) from None
+    if not is_made_bare(type(value)):
+        raise CannotFreeze(at, value, "a dataclass that is also a builtin type")
     state = lasting_state(value, lambda: bare(type(value)))
     return {"class": name, "fields": walk.mapping(state, (at, "fields"))}
 
@@ -373,11 +389,7 @@ def is_plain_class(kind: type) -> bool:
         is_library_class(kind) and class_path(kind) not in _DATA_CLASSES
     ):
         return False
-    try:
-        bare(kind)
-    except TypeError:  # derived of a builtin type
-        return False
-    return True
+    return is_made_bare(kind)
 
 
 def _freeze_plain(value: Any, walk: Freezer, at: At) -> dict[str, Any]:
