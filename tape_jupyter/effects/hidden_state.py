@@ -155,7 +155,9 @@ def _as_frame(value: Any) -> Any:
 def put_polars(live: Any, recorded: Any) -> None:
     """`recorded` is another one like it; in older recordings, a file of Arrow's."""
     if isinstance(recorded, bytes):
-        recorded = sys.modules["polars"].read_ipc(io.BytesIO(recorded))
+        from tape_jupyter.encoding.values.polars import read_table
+
+        recorded = read_table(recorded)
     if hasattr(live, "to_frame"):
         series = recorded.to_series() if hasattr(recorded, "to_series") else recorded
         live._s = series._s  # noqa: SLF001 - as its own methods do that work in place

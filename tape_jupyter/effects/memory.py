@@ -21,7 +21,7 @@ import builtins
 import functools
 import gc
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, EnumMeta
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -184,7 +184,7 @@ class Snapshot:
             if kinds.is_users_class(type(value)):
                 inside.append((("attribute", "__class__"), type(value)))
             if fields := vars(value).get("__pydantic_fields__"):
-                inside += [(("member", None), kept) for kept in find_kept_inside(fields)]
+                inside += _without_place(find_kept_inside(fields))
         else:
             inside += [
                 (("attribute", name), _read_inner(value, name))
@@ -223,7 +223,7 @@ class Snapshot:
         elif kinds.is_users_enum(value):
             yield from self._iterate_methods(value)
         elif not names:
-            yield from ((("member", None), kept) for kept in find_kept(value))
+            yield from _without_place(find_kept(value))
 
     def _iterate_librarys_links(self, function: FunctionType) -> Iterator[tuple[Step, Any]]:
         """A library's function may be around one of the user's."""
@@ -240,12 +240,8 @@ class Snapshot:
             for function in kinds.functions_of(member):
                 self._reach_function_names(function)
             if name.startswith("__"):
-                if users and isinstance(
-                    member, FunctionType
-                ):  # such as the factories of a dataclass
-                    yield from (
-                        (("member", None), kept) for kept in find_kept_inside(member.__closure__)
-                    )
+                if users:  # such as the factories of a dataclass
+                    yield from _without_place(find_kept_inside(member.__closure__))
             elif (
                 type(member) is MEMOISED
                 or (users and _has_changeable_parts(member))
@@ -253,7 +249,7 @@ class Snapshot:
             ):
                 yield ("attribute", name), member
             elif not users and is_library_class(type(member)) and gc.is_tracked(member):
-                yield from ((("member", None), kept) for kept in find_kept_inside(member))
+                yield from _without_place(find_kept_inside(member))
 
     def _reach_function_names(self, function: FunctionType) -> None:
         """The variables that a function's code names are within reach."""
@@ -405,7 +401,7 @@ class Snapshot:
     @property
     def makes_databases(self) -> bool:
         """Whether a text within reach may have SQLite open a file that nothing else names."""
-        return not OPENING_SQL.isdisjoint(self._called)
+        return OPENING_SQL in self._called
 
     def _may_write(self, node: ReachedObject) -> bool:
         """Whether code that writes into arrays or containers names the variable that leads to this
@@ -579,6 +575,12 @@ def _iterate_results(memoised: Any) -> Iterator[tuple[Step, Any]]:
     for number, entry in enumerate(kept.entries if isinstance(kept, Kept) else ()):
         if type(entry.result) not in SCALARS:
             yield ("nth", number), entry.result
+
+
+def _without_place(values: Iterable[Any]) -> Iterator[tuple[Step, Any]]:
+    """What is within reach, though no path leads to it."""
+    for value in values:
+        yield ("member", None), value
 
 
 def _read_inner(holder: Any, name: str) -> Any:

@@ -69,13 +69,13 @@ def quiet_cursor(connection: Any) -> Iterator[Any]:
 _LIST_FUNCTIONS = "SELECT lower(name) FROM pragma_function_list WHERE NOT builtin"
 _CALLED = re.compile(r"(\w+)\s*\(")
 _OPENING = re.compile(r"\b(attach|vacuum\b.*\binto)\b", re.IGNORECASE | re.DOTALL)
-OPENING_SQL = frozenset({"attach database", "vacuum into"})
-"""Statements of SQL by which SQLite opens a file, which no hook hears of."""
+OPENING_SQL = "attach or vacuum into"
+"""Stands for the statements by which SQLite opens a file, which no hook hears of."""
 
 
 def called_names(text: str) -> set[str]:
-    """The functions that a text calls, if it is SQL; and those of OPENING_SQL that it may be."""
-    opening = OPENING_SQL if _OPENING.search(text) else frozenset()
+    """The functions that a text calls, if it is SQL; and OPENING_SQL, where it may be such a statement."""
+    opening = {OPENING_SQL} if _OPENING.search(text) else set()
     return {name.lower() for name in _CALLED.findall(text)} | opening
 
 

@@ -38,10 +38,10 @@ class ReachedObject:
         """Whether this way to it is the better one: any to what had none; a variable's name rather than a
         way through other objects, which may be missing in a replay, and says less to a person.
         """
-        if above.is_below(self):
-            return False
         is_deep = self.above is not None and self.above.above is not None
-        return not self.placed or (is_deep and step[0] == "name" and above.above is None)
+        is_named = step[0] == "name" and above.above is None
+        is_better = not self.placed or (is_deep and is_named)
+        return is_better and not above.is_below(self)
 
     def is_below(self, other: ReachedObject) -> bool:
         """Whether the other is on the way to this one."""

@@ -281,8 +281,10 @@ def file_of_value(value: Any) -> str:
 
 def files_of_value(value: Any) -> list[str]:
     """The same, with attached databases; "" first where the main one is in memory."""
-    if isinstance(value, OPEN_FILE) or type(value).__name__ == "memmap":
-        return [_find_file_name(value)]
+    if isinstance(value, OPEN_FILE):
+        return [_find_written_name(value)]
+    if type(value).__name__ == "memmap":  # of numpy's
+        return [str(value.filename or "")]
     return [name for _, _, name in _list_databases(value)]
 
 
@@ -296,13 +298,9 @@ def _list_databases(connection: Any) -> list[Any]:
         return []
 
 
-def _find_file_name(value: Any) -> str:
-    if isinstance(value, OPEN_FILE):
-        name = getattr(value, "name", None)
-        if isinstance(name, str) and not value.closed and value.writable():
-            return name
-        return ""
-    return str(value.filename or "")  # of numpy's
+def _find_written_name(file: Any) -> str:
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) and not file.closed and file.writable() else ""
 
 
 def database_of(engine: Any) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from tape_jupyter.core.user_code import bag
+from tape_jupyter.files.databases import BESIDE
 
 KEPT = 1 << 20
 """Bytes of one file that are kept."""
@@ -31,8 +32,6 @@ CLOCKS = 50_000_000
 """Nanoseconds by which the time of a file may differ from the clock that cells are timed by: systems
 write down that of their last tick.
 """
-BESIDE = ("-wal", "-shm", "-journal")
-"""What SQLite adds to a database's name for files of its own."""
 _LEFT = bag("__pycache__ node_modules site-packages")
 
 

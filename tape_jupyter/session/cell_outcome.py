@@ -30,7 +30,7 @@ from tape_jupyter.dataflow.static.names import assigned_names, transform
 from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.files.first_contents import BESIDE
+from tape_jupyter.files.databases import BESIDE
 from tape_jupyter.secrets.registry import Secrets, names_a_secret
 from tape_jupyter.session import pins
 from tape_jupyter.session.cell import TapedCell

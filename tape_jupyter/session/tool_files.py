@@ -26,10 +26,10 @@ from tape_jupyter.dataflow.tracing.files import (
     permissions,
 )
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
-from tape_jupyter.dataflow.tracing.handles import SQLITE, content_of, read_whole
+from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
 from tape_jupyter.errors import CassetteError, TapeError
-from tape_jupyter.files.first_contents import BESIDE
+from tape_jupyter.files.databases import SQLITE, dump_rows, is_kept_beside, read_whole, without_log
 
 ABSENT, FOLDER, OTHER = "absent", "folder", "no file"
 
@@ -114,7 +114,7 @@ class ToolFiles:
         for path, change in changes.items():
             if (
                 _OURS.search(path)
-                or path.endswith(BESIDE)
+                or is_kept_beside(path)
                 or path in touched.links
                 or self._is_saved_notebook(path, touched)
             ):
@@ -180,30 +180,7 @@ def file_digest(content: bytes | None) -> str:
         return ABSENT
     if content is DIRECTORY:
         return FOLDER
-    return hashlib.sha256(
-        _dump_rows(content) if content.startswith(SQLITE) else content
-    ).hexdigest()
-
-
-def _dump_rows(content: bytes) -> bytes:
-    """What a database holds, whatever its pages are: two files with the same rows need not be the
-    same bytes.
-    """
-    database = sqlite3.connect(":memory:")
-    try:
-        database.deserialize(_without_log(content))
-        return "\n".join(database.iterdump()).encode("utf-8", "surrogatepass")
-    except sqlite3.Error:
-        return content
-    finally:
-        database.close()
-
-
-def _without_log(content: bytes) -> bytes:
-    """A database file as one that keeps no write-ahead log: in memory SQLite opens no other. The two
-    bytes are the file format's write and read versions (https://sqlite.org/fileformat2.html).
-    """
-    return content[:18] + b"\1\1" + content[20:]
+    return hashlib.sha256(dump_rows(content) if content.startswith(SQLITE) else content).hexdigest()
 
 
 def _build_content_record(before: bytes | None, content: bytes | None) -> dict[str, Any]:
@@ -326,7 +303,7 @@ def _write_content(path: Path, content: bytes) -> None:
     if content.startswith(SQLITE) and path.exists():
         recorded, live = sqlite3.connect(":memory:"), sqlite3.connect(path)
         try:
-            recorded.deserialize(_without_log(content))
+            recorded.deserialize(without_log(content))
             recorded.backup(live)
         finally:
             recorded.close()

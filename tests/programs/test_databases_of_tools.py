@@ -101,6 +101,21 @@ def test_rows_written_through_a_connection_of_the_tools_own_come_back(log):
     assert 'INSERT INTO "t" VALUES(1);' in found["a.db"]
 
 
+def test_a_file_that_is_only_called_like_one_of_sqlites_own_comes_back():
+    def program():
+        @tape.tool
+        def work(name):
+            bodies.append("work")
+            Path("daily-journal").write_text(name)
+            return "ok"
+
+        Path("daily-journal").unlink(missing_ok=True)
+        work("rain")
+        return Path("daily-journal").read_text()
+
+    assert same(program) == "rain"
+
+
 def test_a_file_made_by_sql_among_too_many_to_compare_is_said():
     Path("many").mkdir()
     for number in range(2_100):

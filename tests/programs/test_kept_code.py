@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import types
 
@@ -78,7 +79,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_a_callback_changes_comes_back(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("math.sqrt", __import__("math").sqrt)  # put back afterwards
+    monkeypatch.setattr(math, "sqrt", math.sqrt)  # put back afterwards
     setup, body = PROGRAMS[name]
     file = tmp_path / "program.py"
     file.write_text(

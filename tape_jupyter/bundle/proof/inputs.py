@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from tape_jupyter.core import audit_listener
-from tape_jupyter.files.first_contents import BESIDE
+from tape_jupyter.files.databases import BESIDE
 
 HASHED = 256 << 20
 """Bytes of the largest file that is hashed: larger ones are never carried."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import reprlib
-import sqlite3
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,11 @@ from typing import Any
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.dataflow.fingerprint.walker import hasher
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
+from tape_jupyter.files.databases import SQLITE, dump_rows, read_whole
 
 SECONDS = 1.0
 """How long one value may take to be looked at."""
 _ABSENT: Any = object()
-_DATABASE = b"SQLite format 3\0"
-_DUMPED = 16 << 20
-"""Bytes of a database beyond which it is not read."""
 _PLAIN = (str, int, float, bool, complex, bytes, type(None))
 _BOXES = (list, tuple, dict, set, frozenset)
 
@@ -103,30 +99,17 @@ def digest_path(path: str) -> str:
     if file.is_dir():
         return digest_content(DIRECTORY)
     try:
-        return digest_content(file.read_bytes() if file.is_file() else None)
+        return digest_content(read_whole(file) if file.is_file() else None)
     except OSError:
         return ""
 
 
 def digest_content(content: bytes | None) -> str:
     """Of what a file holds; "" where there is none. Of a database of SQLite, what a program finds
-    in it: how its pages lie comes of the order in which they were written.
+    in it.
     """
     if content is None:
         return ""
     digest = hasher()
-    digest.update(_dump_database(content) if content.startswith(_DATABASE) else content)
+    digest.update(dump_rows(content) if content.startswith(SQLITE) else content)
     return digest.hexdigest()
-
-
-def _dump_database(content: bytes) -> bytes:
-    """The statements that make a database as it is, or its bytes where it cannot be read."""
-    if len(content) > _DUMPED:
-        return content
-    with closing(sqlite3.connect(":memory:")) as database:
-        try:
-            # as one that has no write-ahead log: there is none in memory
-            database.deserialize(content[:18] + b"\1\1" + content[20:])
-            return "\n".join(database.iterdump()).encode("utf-8", "surrogatepass")
-        except (sqlite3.Error, UnicodeError):
-            return content

@@ -5,16 +5,14 @@ such a handle no hook hears of, so they are compared with how the cell before le
 from __future__ import annotations
 
 import os
-import sqlite3
 import sys
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
+from tape_jupyter.files.databases import read_whole
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.tracing.files import Touched
@@ -66,30 +64,6 @@ def content_of(path: str) -> tuple[bytes | None, bool]:
         return read_whole(where), True
     except OSError:
         return None, False
-
-
-def read_whole(path: Path) -> bytes:
-    """What a regular file holds; of a database of SQLite's also the rows that are only in the log
-    beside it yet (`-wal`). Raises OSError.
-    """
-    content = path.read_bytes()
-    if not content.startswith(SQLITE) or content[18:19] != b"\2" or not _has_log(path):
-        return content
-    try:
-        address = f"file:{quote(str(path))}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True, timeout=1.0)) as database:
-            return database.serialize()
-    except sqlite3.Error as why:
-        raise OSError(str(why)) from why
-
-
-SQLITE = b"SQLite format 3\0"
-"""Begins each database; byte 18 is 2 where it keeps a log (https://sqlite.org/fileformat2.html)."""
-
-
-def _has_log(path: Path) -> bool:
-    log = path.with_name(f"{path.name}-wal")
-    return log.is_file() and log.stat().st_size > 0
 
 
 def _read_time_and_size(path: str) -> tuple[int, int]:
