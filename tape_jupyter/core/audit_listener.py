@@ -23,8 +23,8 @@ class Listener:
         """An event. Raises nothing, whatever the callback does."""
         if (thread := thread_number()) in self._inside:
             return
-        self._inside.add(thread)
-        try:
+        try:  # an interrupt may come at once
+            self._inside.add(thread)
             self._on_event(event, args)
         except Exception:  # noqa: S110 - an audit hook that raises would fail the user's open()
             pass
