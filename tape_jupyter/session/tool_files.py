@@ -30,8 +30,11 @@ from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.databases import SQLITE, dump_rows, is_kept_beside, read_whole, without_log
+from tape_jupyter.files.links import build_link_record, link_target, make_link
 
 ABSENT, FOLDER, OTHER = "absent", "folder", "no file"
+LINK = "link to "
+"""Before where a link leads: its state, as a digest is a file's."""
 
 _OURS = re.compile(r"\.tape\.yaml(\.torn)?$|[/\\]assets[/\\][0-9a-f]{64}$")
 """What is recorded inside of a body is written by us."""
@@ -86,14 +89,36 @@ class ToolFiles:
 
     def end(self) -> tuple[list[dict[str, Any]], list[str]]:
         """The changed files as structure; and in words, what is not kept."""
-        kept, lost = [], []
         touched = self._watch.end()
-        lost += [
-            f"it made the link {Path(path).name}, which is not put back"
-            for path in sorted(touched.links)
-            if os.path.islink(path)  # noqa: PTH114 - as it is named
-        ]
-        lost += [
+        kept: list[dict[str, Any]] = []
+        lost = self._describe_unheard(touched)
+        modes = _find_changed(touched.modes, permissions)
+        times = _find_changed(touched.times, file_times)
+        links = touched.changed_links()
+        changes = {**_read_unchanged_files({*modes, *times, *links}), **touched.changes()}
+        for path, change in changes.items():
+            if _OURS.search(path) or is_kept_beside(path) or self._is_saved_notebook(path, touched):
+                continue
+            name = name_inside(self._folder, path, is_link=links.get(path) is not None)
+            if name is None:
+                lost += _describe_outside(path, changes, touched)
+                continue
+            now = self._describe_change(path, name, change, links)
+            if isinstance(now, str):
+                lost.append(f"it {now}")
+                continue
+            before = touched.links.get(path) if path in links else None
+            record = {"file": name, "was": self._describe_state(path, change.before, before), **now}
+            if path in modes and "link" not in now:
+                record["mode"] = f"{modes[path]:o}"
+            if path in times and "link" not in now:
+                record["times"] = list(times[path])
+            kept.append(record)
+        return kept, lost
+
+    def _describe_unheard(self, touched: Touched) -> list[str]:
+        """In words, what a body did to files that is neither seen nor put back."""
+        lost = [
             f"it set the owner or an attribute of {Path(path).name}, which is not put back"
             for path in sorted(touched.marked)
             if path and os.path.lexists(path)
@@ -108,49 +133,51 @@ class ToolFiles:
                 f"it may have written files that no hook hears of in {touched.crowded}, where too many lie to "
                 "compare them"
             )
-        modes = _find_changed(touched.modes, permissions)
-        times = _find_changed(touched.times, file_times)
-        changes = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
-        for path, change in changes.items():
-            if (
-                _OURS.search(path)
-                or is_kept_beside(path)
-                or path in touched.links
-                or self._is_saved_notebook(path, touched)
-            ):
-                continue
-            name = name_inside(self._folder, path)
-            if name is None:
-                if change.after is not None:
-                    lost.append(f"it wrote {path}, which is not in the notebook's folder")
-                elif _is_removed(path, changes, touched):
-                    lost.append(f"it removed {path}, which is not in the notebook's folder")
-            elif not change.known:
-                lost.append(f"it wrote {name}, which is too large to be kept")
-            else:
-                kept.append(
-                    {
-                        "file": name,
-                        "was": file_digest(change.before),
-                        **_build_content_record(change.before, change.after),
-                        **({"mode": f"{modes[path]:o}"} if path in modes else {}),
-                        **({"times": list(times[path])} if path in times else {}),
-                    }
-                )
-        return kept, lost
+        return lost
+
+    def _describe_change(
+        self, path: str, name: str, change: Change, links: Mapping[str, str | None]
+    ) -> dict[str, Any] | str:
+        """What a path of the folder is now, as it is kept; or in words, what the body did and is not."""
+        target = links.get(path)
+        if target is not None and self._folder is not None:
+            link = build_link_record(path, target, self._folder)
+            if link is None:
+                return f"made {name} a link that leads out of the notebook's folder"
+            return {"now": LINK + link["link"], **link}
+        if not change.known:
+            return f"wrote {name}, which is too large to be kept"
+        return _build_content_record(None if path in links else change.before, change.after)
+
+    def _describe_state(self, path: str, content: bytes | None, target: str | None) -> str:
+        """What a path of the folder was, as _read_state() would say it."""
+        if target is None or self._folder is None:
+            return file_digest(content)
+        link = build_link_record(path, target, self._folder)
+        return OTHER if link is None else LINK + link["link"]
 
     def _is_saved_notebook(self, path: str, touched: Touched) -> bool:
         return path == self._notebook and path not in touched.opened
 
 
-def name_inside(folder: Path | None, path: str) -> str | None:
-    """Relative to the notebook's folder, with `/`; None where it is elsewhere."""
+def name_inside(folder: Path | None, path: str, *, is_link: bool = False) -> str | None:
+    """Relative to the notebook's folder, with `/`; None where it is elsewhere. `is_link`: the name of the
+    link itself, not of what it leads to.
+    """
     if folder is None:
         return None
     try:
-        return Path(os.path.realpath(path)).relative_to(os.path.realpath(folder)).as_posix()
+        return (
+            _find_real_path(path, is_link=is_link).relative_to(os.path.realpath(folder)).as_posix()
+        )
     except ValueError:
         return None
+
+
+def _find_real_path(path: str | Path, *, is_link: bool) -> Path:
+    if is_link:
+        return Path(os.path.realpath(Path(path).parent), Path(path).name)
+    return Path(os.path.realpath(path))
 
 
 def _find_changed(
@@ -159,6 +186,15 @@ def _find_changed(
     """What is otherwise now of the files of which it was set."""
     now = {path: read(path) for path in before}
     return {path: each for path, each in now.items() if each is not None and each != before[path]}
+
+
+def _describe_outside(path: str, changes: Mapping[str, Change], touched: Touched) -> list[str]:
+    """In words, what a body did to a path that is not in the notebook's folder."""
+    if changes[path].after is not None or link_target(path) is not None:
+        return [f"it wrote {path}, which is not in the notebook's folder"]
+    if _is_removed(path, changes, touched):
+        return [f"it removed {path}, which is not in the notebook's folder"]
+    return []
 
 
 def _is_removed(path: str, changes: Mapping[str, Change], touched: Touched) -> bool:
@@ -242,7 +278,7 @@ def _is_different_now(each: Mapping[str, Any], folder: Path) -> bool:
         if each["now"] in (ABSENT, FOLDER) or _find_appended_bytes(each):
             return False
         now = _digest_file(resolve_inside(folder, str(each["file"])))
-        return now not in (each["was"], each["now"])
+        return "link" not in each and now not in (each["was"], each["now"])
     except (OSError, TapeError, KeyError, TypeError, ValueError):  # which putting it back says
         return False
 
@@ -257,8 +293,8 @@ def _restore_file(
 ) -> str:
     if folder is None:
         return "the notebook's folder is not known here"
-    path = resolve_inside(folder, name)
-    now, is_link = _digest_file(path), path.is_symlink()
+    path = resolve_inside(folder, name, is_link="link" in each)
+    now, is_link = _read_state(path, each, folder), path.is_symlink()
     if (
         rerun
         and not is_link
@@ -275,6 +311,14 @@ def _restore_file(
         return "it is another one than when its permissions or times were set, and is left as it is"
     if now not in (each["was"], ABSENT) and now not in _collect_recorded_states(cassette, name):
         return "it was changed since it was recorded, and is left as it is"
+    return _put_back(path, each, folder, is_link=is_link)
+
+
+def _put_back(path: Path, each: Mapping[str, Any], folder: Path, *, is_link: bool) -> str:
+    if "link" in each:
+        return make_link(path, each, folder)
+    if is_link:  # what it leads to is another file
+        path.unlink()
     if each["now"] == ABSENT:
         path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
     elif each["now"] == FOLDER:
@@ -282,8 +326,6 @@ def _restore_file(
     else:
         content = thaw_bytes(each["content"], None)
         path.parent.mkdir(parents=True, exist_ok=True)
-        if is_link:  # the recorded body put a file in its place: what it leads to is another file
-            path.unlink()
         _write_content(path, content)
     return ""
 
@@ -312,20 +354,33 @@ def _write_content(path: Path, content: bytes) -> None:
         path.write_bytes(content)
 
 
-def resolve_inside(folder: Path, name: str) -> Path:
-    """The file of that name. Raises CassetteError where that leads out of the folder."""
+def resolve_inside(folder: Path, name: str, *, is_link: bool = False) -> Path:
+    """The file of that name; `is_link`: the link itself. Raises CassetteError where that leads out of the
+    folder.
+    """
     root = Path(os.path.realpath(folder))
     path = root / name
     if (
         not name
         or name.startswith(("/", "~"))
-        or not Path(os.path.realpath(path)).is_relative_to(root)
+        or not _find_real_path(path, is_link=is_link).is_relative_to(root)
         or path == root
     ):
         raise CassetteError(f"{name[:80]!r} is not a file of the notebook's folder")
     if ".tapes" in name or path.suffix == ".ipynb" or _OURS.search(str(path)):
         raise CassetteError("a recording writes neither notebooks nor cassettes")
     return path
+
+
+def _read_state(path: Path, each: Mapping[str, Any], folder: Path) -> str:
+    """What lies there, as the recording would say it: where a link leads if it knows of a link there,
+    else what it leads to.
+    """
+    target = link_target(path)
+    if target is None or not ("link" in each or str(each["was"]).startswith(LINK)):
+        return _digest_file(path)
+    record = build_link_record(str(path), target, folder)
+    return OTHER if record is None else LINK + record["link"]
 
 
 def _digest_file(path: Path) -> str:

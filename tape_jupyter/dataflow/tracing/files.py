@@ -19,6 +19,7 @@ from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
 from tape_jupyter.dataflow.tracing.handles import OpenHandles, content_of
 from tape_jupyter.files.first_contents import Firsts, database
+from tape_jupyter.files.links import link_target
 
 KEPT_ALL = 128 << 20
 TREE = 2_000
@@ -122,8 +123,8 @@ class Touched:
     """Written from the start or removed, whatever stood there before."""
     unknown: set[str] = field(default_factory=set)
     """Written, and what stood there was too large to keep."""
-    links: set[str] = field(default_factory=set)
-    """Links that were made."""
+    links: dict[str, str] = field(default_factory=dict)
+    """Of `written`, those that were symbolic links before, and what each led to."""
     modes: dict[str, int] = field(default_factory=dict)
     """Of files whose permissions were set: those that they had before."""
     times: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -146,6 +147,13 @@ class Touched:
             if path in self.unknown or not known or now != before:
                 changed_files[path] = Change(before, now, known=known and path not in self.unknown)
         return changed_files
+
+    def changed_links(self) -> dict[str, str | None]:
+        """Of the paths that are another symbolic link than they were, or one no longer: what each
+        leads to now, None where it is no link.
+        """
+        targets = {path: link_target(path) for path in sorted(self.written)}
+        return {path: now for path, now in targets.items() if now != self.links.get(path)}
 
 
 def permissions(path: str) -> int | None:
@@ -341,8 +349,6 @@ class FileWatch:
             self._note_tree(path, other)
         self._note_path(path, read=True, write=moves)
         self._note_path(other, write=True)
-        if event == "os.symlink" and isinstance(other, str):
-            self.touched.links.add(os.path.abspath(other))  # noqa: PTH100 - as in _note_path
 
     def _note_tree(self, path: Any, to: Any = None) -> None:
         """All below a folder that is removed, or moved: keep what it holds."""
@@ -406,6 +412,8 @@ class FileWatch:
 
     def _keep_content(self, path: str) -> None:
         self.firsts.note(path)
+        if (target := link_target(path)) is not None:
+            self.touched.links[path] = target
         content, known = content_of(path)
         if known and self._kept + len(content or b"") <= KEPT_ALL:
             self._kept += len(content or b"")
