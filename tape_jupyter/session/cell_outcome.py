@@ -15,6 +15,7 @@ of an earlier cell, a file.
 
 from __future__ import annotations
 
+import os
 from base64 import urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -211,6 +212,6 @@ def _list_other_files(recorded: object, folder: Path | None) -> Iterator[tuple[s
             path = resolve_inside(folder, name)
         except CassetteError:  # somebody wrote it into the cassette
             continue
-        content, known = content_of(str(path))
+        content, known = content_of(os.path.realpath(path))
         if known and _digest_content(content) != recorded[name]:
             yield f"the file {name}", (content is None) != (recorded[name] == "")

@@ -30,10 +30,16 @@ from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.databases import SQLITE, dump_rows, is_kept_beside, read_whole, without_log
-from tape_jupyter.files.links import build_link_record, link_target, make_link
+from tape_jupyter.files.links import (
+    build_link_record,
+    link_content,
+    link_target,
+    make_link,
+    target_of,
+)
 
 ABSENT, FOLDER, OTHER = "absent", "folder", "no file"
-LINK = "link to "
+LINKED = "link to "
 """Before where a link leads: its state, as a digest is a file's."""
 
 _OURS = re.compile(r"\.tape\.yaml(\.torn)?$|[/\\]assets[/\\][0-9a-f]{64}$")
@@ -94,21 +100,23 @@ class ToolFiles:
         lost = self._describe_unheard(touched)
         modes = _find_changed(touched.modes, permissions)
         times = _find_changed(touched.times, file_times)
-        links = touched.changed_links()
-        changes = {**_read_unchanged_files({*modes, *times, *links}), **touched.changes()}
+        changes = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
         for path, change in changes.items():
             if _OURS.search(path) or is_kept_beside(path) or self._is_saved_notebook(path, touched):
                 continue
-            name = name_inside(self._folder, path, is_link=links.get(path) is not None)
-            if name is None:
+            name = name_inside(self._folder, path, is_link=target_of(change.after) is not None)
+            if name is None or self._folder is None:
                 lost += _describe_outside(path, changes, touched)
                 continue
-            now = self._describe_change(path, name, change, links)
+            now = _describe_change(path, name, change, self._folder)
             if isinstance(now, str):
                 lost.append(f"it {now}")
                 continue
-            before = touched.links.get(path) if path in links else None
-            record = {"file": name, "was": self._describe_state(path, change.before, before), **now}
+            record = {
+                "file": name,
+                "was": _describe_state(path, change.before, self._folder),
+                **now,
+            }
             if path in modes and "link" not in now:
                 record["mode"] = f"{modes[path]:o}"
             if path in times and "link" not in now:
@@ -134,27 +142,6 @@ class ToolFiles:
                 "compare them"
             )
         return lost
-
-    def _describe_change(
-        self, path: str, name: str, change: Change, links: Mapping[str, str | None]
-    ) -> dict[str, Any] | str:
-        """What a path of the folder is now, as it is kept; or in words, what the body did and is not."""
-        target = links.get(path)
-        if target is not None and self._folder is not None:
-            link = build_link_record(path, target, self._folder)
-            if link is None:
-                return f"made {name} a link that leads out of the notebook's folder"
-            return {"now": LINK + link["link"], **link}
-        if not change.known:
-            return f"wrote {name}, which is too large to be kept"
-        return _build_content_record(None if path in links else change.before, change.after)
-
-    def _describe_state(self, path: str, content: bytes | None, target: str | None) -> str:
-        """What a path of the folder was, as _read_state() would say it."""
-        if target is None or self._folder is None:
-            return file_digest(content)
-        link = build_link_record(path, target, self._folder)
-        return OTHER if link is None else LINK + link["link"]
 
     def _is_saved_notebook(self, path: str, touched: Touched) -> bool:
         return path == self._notebook and path not in touched.opened
@@ -188,9 +175,29 @@ def _find_changed(
     return {path: each for path, each in now.items() if each is not None and each != before[path]}
 
 
+def _describe_change(path: str, name: str, change: Change, folder: Path) -> dict[str, Any] | str:
+    """What a path of the folder is now, as it is kept; or in words, what the body did and is not."""
+    if (target := target_of(change.after)) is not None:
+        link = build_link_record(path, target, folder)
+        if link is None:
+            return f"made {name} a link that leads out of the notebook's folder"
+        return {"now": LINKED + link["link"], **link}
+    if not change.known:
+        return f"wrote {name}, which is too large to be kept"
+    return _build_content_record(change.before, change.after)
+
+
+def _describe_state(path: str, content: bytes | None, folder: Path) -> str:
+    """What a path of the folder is, or was: a digest, or where a link leads."""
+    if (target := target_of(content)) is None:
+        return file_digest(content)
+    link = build_link_record(path, target, folder)
+    return OTHER if link is None else LINKED + link["link"]
+
+
 def _describe_outside(path: str, changes: Mapping[str, Change], touched: Touched) -> list[str]:
     """In words, what a body did to a path that is not in the notebook's folder."""
-    if changes[path].after is not None or link_target(path) is not None:
+    if changes[path].after is not None:
         return [f"it wrote {path}, which is not in the notebook's folder"]
     if _is_removed(path, changes, touched):
         return [f"it removed {path}, which is not in the notebook's folder"]
@@ -377,10 +384,9 @@ def _read_state(path: Path, each: Mapping[str, Any], folder: Path) -> str:
     else what it leads to.
     """
     target = link_target(path)
-    if target is None or not ("link" in each or str(each["was"]).startswith(LINK)):
+    if target is None or not ("link" in each or str(each["was"]).startswith(LINKED)):
         return _digest_file(path)
-    record = build_link_record(str(path), target, folder)
-    return OTHER if record is None else LINK + record["link"]
+    return _describe_state(str(path), link_content(path), folder)
 
 
 def _digest_file(path: Path) -> str:

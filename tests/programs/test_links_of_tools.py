@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,9 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
 def lay_out():
     """Two releases, a link to the first and one to a page, and one that leads nowhere."""
     for name in [name for name in os.listdir() if not name.endswith(".yaml") and name != "assets"]:
-        shutil.rmtree(name) if Path(name).is_dir() and not Path(name).is_symlink() else os.unlink(name)
+        shutil.rmtree(name) if Path(name).is_dir() and not Path(name).is_symlink() else os.unlink(
+            name
+        )
     for release in ("one", "two"):
         Path("releases", release).mkdir(parents=True)
         Path("releases", release, "page.txt").write_text(f"page of {release}")
@@ -61,7 +64,10 @@ WORKS = {
     "a link to a file": lambda: Path("new").symlink_to("page.txt"),
     "a link to a folder": lambda: os.symlink("releases/two", "new"),
     "an absolute link": lambda: Path("new").symlink_to(Path("releases/two").resolve()),
-    "a link in a folder that it makes": lambda: (Path("a/b").mkdir(parents=True), os.symlink("../../page.txt", "a/b/c")),
+    "a link in a folder that it makes": lambda: (
+        Path("a/b").mkdir(parents=True),
+        os.symlink("../../page.txt", "a/b/c"),
+    ),
     "a link to what is not there": lambda: os.symlink("later", "new"),
     "another release": lambda: make_again("current", "releases/two"),
     "another release at one go": lambda: swap("releases/two"),
@@ -70,7 +76,10 @@ WORKS = {
     "a link renamed": lambda: Path("current").rename("former"),
     "a link removed": lambda: Path("current").unlink(),
     "a link to nothing removed": lambda: Path("nowhere").unlink(),
-    "a file in a link's place": lambda: (Path("page.txt").unlink(), Path("page.txt").write_text("of its own")),
+    "a file in a link's place": lambda: (
+        Path("page.txt").unlink(),
+        Path("page.txt").write_text("of its own"),
+    ),
     "the same text in a link's place": lambda: (
         Path("page.txt").unlink(),
         Path("page.txt").write_text("page of one"),
@@ -78,6 +87,12 @@ WORKS = {
     "a folder in a link's place": lambda: (Path("current").unlink(), Path("current").mkdir()),
     "written through a link": lambda: Path("page.txt").write_text("through"),
     "written into a linked folder": lambda: Path("current/more.txt").write_text("more"),
+    "a link that a process makes": lambda: subprocess.run(
+        ["ln", "-s", "releases/two", "new"], check=True
+    ),
+    "a link that a process points elsewhere": lambda: subprocess.run(
+        ["ln", "-sfn", "releases/two", "current"], capture_output=True, check=True
+    ),
     "a hard link": lambda: os.link("releases/one/page.txt", "hard.txt"),
     "a tree copied with its links": lambda: (
         os.symlink("one", "releases/last"),
@@ -108,7 +123,8 @@ def test_what_a_tool_does_to_links_comes_back(work):
 
 
 @pytest.mark.parametrize(
-    "to", ["../outside.txt", "/etc/hostname", "releases/../../outside.txt", "..", "current/../../.."]
+    "to",
+    ["../outside.txt", "/etc/hostname", "releases/../../outside.txt", "..", "current/../../.."],
 )
 def test_a_link_out_of_the_folder_is_said_and_not_made(to):
     live, again, recorded, report = replayed(program_of(lambda: os.symlink(to, "new")))

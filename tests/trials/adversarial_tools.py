@@ -334,6 +334,46 @@ PROCESSES = {
     ),
 }
 
+RELEASES = "import os, pathlib\nfor name in 'ab': os.makedirs(f'releases/{name}', exist_ok=True); pathlib.Path('releases', name, 'page').write_text(name)"
+POINT = "def point(to):\n    if os.path.lexists('current'): os.unlink('current')\n    os.symlink(f'releases/{to}', 'current')\n    return 'ok'"
+
+LINKS = {
+    "a link that a cell points elsewhere": (
+        [
+            RELEASES + "\n" + POINT,
+            R + "mood = ask()",
+            "point(mood)",
+            "print(os.readlink('current'), open('current/page').read())",
+        ],
+    ),
+    "a link that a tool points elsewhere": (
+        [
+            RELEASES + "\n@tape.tool\n" + POINT,
+            R + "mood = ask()",
+            R + "done = point('a')",
+            R + "done = mood",
+            "print(os.readlink('current'), open('current/page').read())",
+        ],
+    ),
+    "a file that is written through a link": (
+        [
+            RELEASES + "\n" + POINT + "\npoint('a')",
+            R + "mood = ask()",
+            "open('current/page', 'w').write(mood)",
+            "print(open('releases/a/page').read())",
+        ],
+        "bbb",
+    ),
+    "a link only where the mood is good": (
+        [
+            RELEASES + "\n" + POINT,
+            R + "mood = ask()",
+            "if mood == 'a': point('a')",
+            "print(os.path.lexists('current'), sorted(os.listdir('releases')))",
+        ],
+    ),
+}
+
 RESEARCH = "kept = []\n@tape.tool\ndef research(topic):\n    kept.append(ask())\n    return topic + ': ' + kept[-1]"
 DEEPER = "@tape.tool\ndef report(topic):\n    with open('log.txt', 'a') as f: f.write(topic)\n    return research(topic).upper()"
 
@@ -367,4 +407,4 @@ INSIDE = {
 }
 """The changed call is made in the body of a tool."""
 
-NOTEBOOKS = {**READING, **TOOLS, **DRAWING, **HANDLERS, **PROCESSES, **INSIDE}
+NOTEBOOKS = {**READING, **TOOLS, **DRAWING, **HANDLERS, **PROCESSES, **LINKS, **INSIDE}

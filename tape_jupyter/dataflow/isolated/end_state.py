@@ -13,6 +13,7 @@ from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.dataflow.fingerprint.walker import hasher
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.files.databases import SQLITE, dump_rows, read_whole
+from tape_jupyter.files.links import link_content
 
 SECONDS = 1.0
 """How long one value may take to be looked at."""
@@ -96,6 +97,8 @@ def _is_plain_data(value: Any, depth: int = 2) -> bool:
 def digest_path(path: str) -> str:
     """Of a file as it is now; "" where nothing can be read."""
     file = Path(path)
+    if (link := link_content(path)) is not None:
+        return digest_content(link)
     if file.is_dir():
         return digest_content(DIRECTORY)
     try:

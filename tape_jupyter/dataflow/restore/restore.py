@@ -22,6 +22,7 @@ from tape_jupyter.dataflow.restore.snapshots import Memento, remember_value
 from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions, changed_by, parted
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
+from tape_jupyter.files.links import link_content, target_of
 
 _VAST = 512 << 20
 """Bytes of arrays and tables that are kept once, while a re-run lasts, so that it can be cancelled."""
@@ -54,6 +55,11 @@ def put_file(path: str, content: bytes | None) -> None:
     open keeps that.
     """
     file = Path(path)
+    if file.is_symlink() and link_content(path) != content:
+        file.unlink()
+    if (target := target_of(content)) is not None:
+        _put_link(file, target)
+        return
     if content == DIRECTORY:
         file.mkdir(parents=True, exist_ok=True)
         return
@@ -71,11 +77,22 @@ def put_file(path: str, content: bytes | None) -> None:
             shutil.copymode(file, draft)
 
 
+def _put_link(file: Path, target: str) -> None:
+    if file.is_symlink():
+        return
+    with suppress(OSError):  # as above
+        file.rmdir() if file.is_dir() else file.unlink()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.symlink_to(target)
+
+
 def read_file(path: str) -> bytes | None:
-    """Its bytes, DIRECTORY, or None where nothing can be read (of a pipe nothing is: that would
+    """Its bytes, DIRECTORY, where a link leads, or None where nothing can be read (of a pipe nothing is: that would
     wait).
     """
     file = Path(path)
+    if (link := link_content(path)) is not None:
+        return link
     if file.is_dir():
         return DIRECTORY
     try:

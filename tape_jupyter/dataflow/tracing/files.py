@@ -19,7 +19,7 @@ from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
 from tape_jupyter.dataflow.tracing.handles import OpenHandles, content_of
 from tape_jupyter.files.first_contents import Firsts, database
-from tape_jupyter.files.links import link_target
+from tape_jupyter.files.links import follow_links
 
 KEPT_ALL = 128 << 20
 TREE = 2_000
@@ -72,6 +72,8 @@ _TWO = {
 """Events of two paths, and which of their arguments is the first one's open folder; the second's is
 the next.
 """
+_NAMES = ("os.link", "os.symlink")
+"""Events that give a name, and follow no link that has it."""
 _MARKS = frozenset({"os.chown", "os.setxattr", "os.removexattr"})
 """Events of one path that change neither what a file holds nor who may read it."""
 _PROCESS = (
@@ -123,8 +125,6 @@ class Touched:
     """Written from the start or removed, whatever stood there before."""
     unknown: set[str] = field(default_factory=set)
     """Written, and what stood there was too large to keep."""
-    links: dict[str, str] = field(default_factory=dict)
-    """Of `written`, those that were symbolic links before, and what each led to."""
     modes: dict[str, int] = field(default_factory=dict)
     """Of files whose permissions were set: those that they had before."""
     times: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -147,13 +147,6 @@ class Touched:
             if path in self.unknown or not known or now != before:
                 changed_files[path] = Change(before, now, known=known and path not in self.unknown)
         return changed_files
-
-    def changed_links(self) -> dict[str, str | None]:
-        """Of the paths that are another symbolic link than they were, or one no longer: what each
-        leads to now, None where it is no link.
-        """
-        targets = {path: link_target(path) for path in sorted(self.written)}
-        return {path: now for path, now in targets.items() if now != self.links.get(path)}
 
 
 def permissions(path: str) -> int | None:
@@ -330,9 +323,8 @@ class FileWatch:
             self._note_tree(path)
         if event in ("os.chmod", "os.utime"):
             self._note_old_metadata(event, path)
-        self._note_path(
-            path, write=True, truncates=event in ("os.remove", "os.rmdir", "shutil.rmtree")
-        )
+        removes = event in ("os.remove", "os.rmdir", "shutil.rmtree")
+        self._note_path(path, write=True, truncates=removes, follows=not removes)
 
     def _note_old_metadata(self, event: str, path: Any) -> None:
         full = _find_full_path(path)
@@ -347,8 +339,9 @@ class FileWatch:
         """From one path to another."""
         if moves := event in ("os.rename", "shutil.move"):
             self._note_tree(path, other)
-        self._note_path(path, read=True, write=moves)
-        self._note_path(other, write=True)
+        if event != "os.symlink":  # which may lead to what is not there
+            self._note_path(path, read=True, write=moves, follows=not moves)
+        self._note_path(other, write=True, follows=not moves and event not in _NAMES)
 
     def _note_tree(self, path: Any, to: Any = None) -> None:
         """All below a folder that is removed, or moved: keep what it holds."""
@@ -359,12 +352,13 @@ class FileWatch:
             if count >= TREE:
                 self.touched.unknown.add(os.path.abspath(root))  # noqa: PTH100 - as in _note_path
                 return
-            self._note_path(each, read=to is not None, write=True, truncates=True)
+            self._note_path(each, read=to is not None, write=True, truncates=True, follows=False)
             if to is not None and not isinstance(to, int):
                 self._note_path(
                     os.fsdecode(to).rstrip(os.sep) + each.removeprefix(root),
                     write=True,
                     truncates=True,
+                    follows=False,
                 )
 
     def _note_open(self, path: Any, mode: Any, flags: Any) -> None:
@@ -378,28 +372,41 @@ class FileWatch:
         else:
             read = not write or bool(flags & os.O_RDWR)
         truncates = isinstance(mode, str) and mode[:1] in ("w", "x") and "+" not in mode
-        self._note_path(path, read=read, write=write, truncates=truncates)
-        if write:
-            self.touched.opened.add(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 - as in _note_path
+        noted = self._note_path(path, read=read, write=write, truncates=truncates)
+        if write and noted:
+            self.touched.opened.add(noted)
 
     def _note_path(
-        self, path: Any, *, read: bool = False, write: bool = False, truncates: bool = False
-    ) -> None:
+        self,
+        path: Any,
+        *,
+        read: bool = False,
+        write: bool = False,
+        truncates: bool = False,
+        follows: bool = True,
+    ) -> str:
+        """Gives the path of the file itself, "" where it is nobody's result. `follows`: it is not a link that
+        is meant but what it leads to.
+        """
         if path is None or isinstance(path, int):
-            return
+            return ""
         text = os.fsdecode(path)
         if text == ":memory:" or (text.startswith("<") and text.endswith(">")):
-            return
+            return ""
         # an audit hook: no objects where none are needed
         full = os.path.abspath(text)  # noqa: PTH100
         if (
             f"{os.sep}__pycache__" in full
         ):  # Python's own copies: whoever reads one reads the source
             if not (read and full.endswith(".pyc")):
-                return
+                return ""
             full, write, truncates = _find_source_path(full), False, False
         if not is_watched(full):
-            return
+            return ""
+        full, links = follow_links(full, os.getcwd(), last=follows)  # noqa: PTH109 - as above
+        self.touched.read.update(links)
+        if links and not is_watched(full):
+            return ""
         # the same
         self.touched.relative = self.touched.relative or not os.path.isabs(text)  # noqa: PTH117
         if read:
@@ -409,11 +416,10 @@ class FileWatch:
         if write and full not in self.touched.written:
             self._keep_content(full)
             self.touched.written.add(full)
+        return full
 
     def _keep_content(self, path: str) -> None:
         self.firsts.note(path)
-        if (target := link_target(path)) is not None:
-            self.touched.links[path] = target
         content, known = content_of(path)
         if known and self._kept + len(content or b"") <= KEPT_ALL:
             self._kept += len(content or b"")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from tape_jupyter.core.user_code import bag
+from tape_jupyter.files.links import link_content
 
 MANY = 2_000
 """Files and folders that are looked at."""
@@ -96,7 +97,7 @@ class WatchedFolder:
                 if is_folder:
                     contents[entry.path] = _FOLDER
                     todo.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
+                elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
                     status = entry.stat(follow_symlinks=False)
                     contents[entry.path] = (status.st_size, status.st_mtime_ns)
         self.crowded = False
@@ -112,11 +113,19 @@ class WatchedFolder:
             if stored is not None and stored[0] == stamp:
                 yield path, stored
                 continue
-            try:
-                with open(path, "rb") as file:  # noqa: PTH123 - no objects where none are needed
-                    yield path, (stamp, file.read())
-            except OSError:
-                continue
+            if (content := _read_content(path)) is not None:
+                yield path, (stamp, content)
+
+
+def _read_content(path: str) -> bytes | None:
+    """What a file holds, or where a link leads; None where it cannot be read."""
+    if (link := link_content(path)) is not None:
+        return link
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - no objects where none are needed
+            return file.read()
+    except OSError:
+        return None
 
 
 _FOLDER = (-1, -1)

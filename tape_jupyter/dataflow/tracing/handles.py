@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.files.databases import read_whole
+from tape_jupyter.files.links import link_content
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.tracing.files import Touched
@@ -54,6 +55,8 @@ class OpenHandles:
 def content_of(path: str) -> tuple[bytes | None, bool]:
     """(bytes or None where there is no file, whether that is known)."""
     where = Path(path)
+    if (link := link_content(where)) is not None:
+        return link, True
     try:
         if not where.exists():
             return None, True

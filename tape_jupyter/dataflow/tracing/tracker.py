@@ -49,6 +49,7 @@ from tape_jupyter.dataflow.tracing.running_cells import count_running_cells, fin
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
 from tape_jupyter.dataflow.tracing.variables import MISSING, Replaced, Variables, is_library
 from tape_jupyter.files.first_contents import Firsts
+from tape_jupyter.files.links import target_of
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -177,7 +178,9 @@ class Tracker:
         entry = self._find_taped_entry()
         changes = entry.files.items() if entry is not None else ()
         return {
-            path: each.after for path, each in changes if each.known and each.after != DIRECTORY
+            path: each.after
+            for path, each in changes
+            if each.known and each.after != DIRECTORY and target_of(each.after) is None
         }
 
     def _find_taped_entry(self) -> Execution | None:

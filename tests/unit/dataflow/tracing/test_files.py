@@ -14,6 +14,7 @@ import pytest
 from tape_jupyter.dataflow.tracing import files
 from tape_jupyter.dataflow.tracing.files import FileWatch, is_watched
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY
+from tape_jupyter.files.links import target_of
 
 WATCH = FileWatch()
 
@@ -219,3 +220,34 @@ def test_a_file_that_cannot_be_opened_raises_what_it_always_does(tmp_path):
     with pytest.raises(ValueError, match="null"):
         seen(lambda: Path("a\0b").read_text())
     WATCH.end()
+
+
+def test_a_file_behind_a_link_is_the_file_that_it_leads_to(put, tmp_path):
+    page = put("one/page.txt")
+    (tmp_path / "current").symlink_to("one")
+    touched = seen(lambda: (tmp_path / "current/page.txt").write_text("new"))
+    assert touched.changes().keys() == {str(page)}
+    assert str(tmp_path / "current") in touched.read
+
+
+def test_a_link_that_leads_elsewhere_is_a_change_whatever_lies_there(put, tmp_path):
+    put("one/page.txt"), put("two/page.txt")
+    link = tmp_path / "current"
+    link.symlink_to("one")
+    touched = seen(lambda: (link.unlink(), link.symlink_to("two")))
+    change = touched.changes()[str(link)]
+    assert (target_of(change.before), target_of(change.after)) == ("one", "two")
+
+
+def test_links_that_lead_in_a_circle_end(put, tmp_path):
+    put("here")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    touched = seen(lambda: (tmp_path / "a").exists() or (tmp_path / "a").is_symlink())
+    assert not touched.written
+    assert str(tmp_path / "a") in seen(lambda: opened(tmp_path / "a")).read
+
+
+def opened(path):
+    with pytest.raises(OSError, match="levels of symbolic links"):
+        path.read_text()
