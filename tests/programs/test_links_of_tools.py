@@ -88,7 +88,7 @@ WORKS = {
     "written through a link": lambda: Path("page.txt").write_text("through"),
     "written into a linked folder": lambda: Path("current/more.txt").write_text("more"),
     "a link that a process makes": lambda: subprocess.run(
-        ["ln", "-s", "releases/two", "new"], check=True
+        ["ln", "-s", "releases/two", "new"], capture_output=True, check=True
     ),
     "a link that a process points elsewhere": lambda: subprocess.run(
         ["ln", "-sfn", "releases/two", "current"], capture_output=True, check=True
