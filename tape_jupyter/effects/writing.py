@@ -12,6 +12,7 @@ from typing import Any
 
 from tape_jupyter.effects import kinds, made_classes
 from tape_jupyter.encoding.values import registry
+from tape_jupyter.encoding.values.tracebacks import FRAMES, put_own_frames, with_own_frames
 from tape_jupyter.encoding.values.user_classes import (
     BY_NAME,
     PLAIN,
@@ -187,7 +188,10 @@ class Writing(Freezer):
                 return self._freeze_code(value, at)
             if is_namedtuple(kind):
                 return self._freeze_once(value, at, super().freeze)
-        return super().freeze(value, at)
+        structure = super().freeze(value, at)
+        if isinstance(value, BaseException) and SAME not in structure:
+            return with_own_frames(structure, value)
+        return structure
 
     def _is_made(self, value: Any) -> bool:
         kind = type(value)
@@ -311,6 +315,12 @@ class EffectReader(Thawer):
             )
         }
         super().__init__(lambda name: codecs.get(name) or registry.state_codec_named(name))
+
+    def thaw(self, structure: Any, at: At) -> Any:
+        value = super().thaw(structure, at)
+        if isinstance(value, BaseException) and FRAMES in structure:
+            put_own_frames(value, structure)
+        return value
 
 
 def _holder_in(walk: Thawer) -> type | None:

@@ -412,21 +412,32 @@ class ObservedBody:
         return structure
 
     def raised(self, error: BaseException, did: dict[str, Any]) -> None:
-        """Note in `did` which of an error and of those behind it are objects of the program's."""
+        """Note in `did` which of an error, of those behind it and of a group's members are objects of the
+        program's.
+        """
         places: dict[str, str] = {}
-        waiting: list[tuple[str, BaseException | None]] = [("", error)]
+        waiting: list[tuple[str, BaseException]] = [("", error)]
         for name, each in waiting:
-            if each is None or name.count(".") > MAX_CHAIN:
-                continue
+            if len(waiting) > _MOST_ERRORS:
+                break
             if place := self._changes.place_of(each):
                 places[name] = place
-            else:
-                waiting += [
-                    (f"{name}.cause", each.__cause__),
-                    (f"{name}.context", each.__context__),
-                ]
+            elif name.count(".") <= MAX_CHAIN:
+                waiting += [(f"{name}.{part}", inner) for part, inner in _errors_in(each).items()]
         if places:
             did["raised"] = places
+
+
+_MOST_ERRORS = 200
+"""Errors that are looked at behind one."""
+
+
+def _errors_in(error: BaseException) -> dict[str, BaseException]:
+    """Where it came from, and the members of a group, by the place that a record has of them."""
+    errors = {"cause": error.__cause__, "context": error.__context__}
+    if isinstance(error, BaseExceptionGroup):
+        errors |= {str(number): member for number, member in enumerate(error.exceptions)}
+    return {part: inner for part, inner in errors.items() if inner is not None}
 
 
 def _count_cancels() -> int:
@@ -527,21 +538,14 @@ class RecordedEffects:
         return restore_own_objects(structure, self._did.get("same", {}), redo)
 
     def raised(self, error: BaseException) -> BaseException:
-        """A recorded error; it, or one behind it, is the program's own object where it was that."""
+        """A recorded error; it, one behind it or in it is the program's own object where it was that."""
         redo, self._redo = self._redo, None
-        for name, place in self._did.get("raised", {}).items():
-            live = redo.place(place) if redo is not None else None
-            above: Any = None
-            stands: Any = error
-            last = ""
-            for last in name.split(".")[1:]:
-                above, stands = stands, getattr(stands, f"__{last}__", None)
-            if not isinstance(live, BaseException) or type(live) is not type(stands):
-                continue
-            if above is None:
-                return live
-            setattr(above, f"__{last}__", live)
-        return error
+        places = self._did.get("raised", {})
+        if redo is None or not places:
+            return error
+        return _put_own_errors(
+            error, "", {name: redo.place(place) for name, place in places.items()}
+        )
 
     def _report_recorded_losses(self, did: Mapping[str, Any]) -> None:
         for each in did.get("lost", ()):
@@ -679,3 +683,36 @@ def _emit_warning(event: Mapping[str, Any]) -> None:
         line = None if linecache.getline(*place).strip() == text else text
         message = warnings.WarningMessage(warning, type(warning), *place, line=line)
         warnings._showwarnmsg(message)  # type: ignore[attr-defined]  # noqa: SLF001
+
+
+def _put_own_errors(error: BaseException, name: str, own: Mapping[str, Any]) -> BaseException:
+    """`own`: the program's objects by the places of ObservedBody.raised()."""
+    live = own.get(name)
+    if isinstance(live, BaseException) and type(live) is type(error):
+        return live
+    below = [each for each in own if each.startswith(f"{name}.")]
+    if not below:
+        return error
+    inner = {
+        part: _put_own_errors(each, f"{name}.{part}", own)
+        for part, each in _errors_in(error).items()
+    }
+    if isinstance(error, BaseExceptionGroup):
+        members = [inner[str(number)] for number in range(len(error.exceptions))]
+        error = _build_group(error, members)
+    error.__context__, suppresses = inner.get("context"), error.__suppress_context__
+    error.__cause__ = inner.get("cause")
+    error.__suppress_context__ = suppresses
+    return error
+
+
+def _build_group(
+    group: BaseExceptionGroup[BaseException], members: list[BaseException]
+) -> BaseExceptionGroup[BaseException]:
+    """The group with other members: they cannot be set."""
+    if all(new is old for new, old in zip(members, group.exceptions, strict=True)):
+        return group
+    made = BaseExceptionGroup.__new__(type(group), group.message, members)
+    vars(made).update(vars(group))
+    made.__suppress_context__ = group.__suppress_context__
+    return made

@@ -526,22 +526,6 @@ def test_what_a_thread_shows_while_another_tool_runs_is_shown_again(capsys):
     assert again == live == "did a\n"
 
 
-def test_a_link_that_a_tool_made_is_said():
-    @tape.tool
-    def link():
-        bodies.append("link")
-        os.symlink("a.txt", "b.txt")
-        return "linked"
-
-    def program():
-        if os.path.lexists("b.txt"):
-            os.unlink("b.txt")
-        return link()
-
-    _, _, _, report = replayed(program)
-    assert "b.txt" in str(report.unheld)
-
-
 def test_files_that_a_library_writes_unheard_are_there_again(tmp_path, monkeypatch):
     """SQLite opens what it writes itself, as polars and duckdb do: Python hears of no file."""
     monkeypatch.setitem(sys.modules, "polars", types.ModuleType("polars"))

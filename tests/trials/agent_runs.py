@@ -243,7 +243,7 @@ def files(folder: Path) -> dict[str, str]:
     found = {}
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder)
-        if _OWN & set(place.parts):
+        if _OWN & set(place.parts) or _is_log_of_a_database(path):
             continue
         if path.is_symlink():
             found[str(place)] = f"link to {os.readlink(path)}"
@@ -261,6 +261,10 @@ def files(folder: Path) -> dict[str, str]:
                 f"{len(data)} bytes {hashlib.sha256(data).hexdigest()[:12]} {beginning!r}"
             )
     return found
+
+
+def _is_log_of_a_database(path: Path) -> bool:
+    return path.name.endswith(("-wal", "-shm")) and path.with_name(path.name[:-4]).is_file()
 
 
 def _rows(path: Path) -> str:

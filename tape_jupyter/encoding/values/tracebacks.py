@@ -26,31 +26,51 @@ MOST = 50
 """Frames that are kept of one traceback, the innermost: a recursion may have a thousand."""
 MOST_LINES = 10_000
 """Lines of a function in which a frame is placed."""
-_CHAIN = ("cause", "context")
 
 
 def with_frames(structure: Mapping[str, Any], error: BaseException) -> dict[str, Any]:
     """A frozen exception, and those that it came from, with their frames."""
-    result = dict(structure)
-    if frames := [list(each) for each in _iterate_frames(error.__traceback__)]:
-        result[FRAMES] = frames[-MOST:]
-    for name in _CHAIN:
-        inner = getattr(error, f"__{name}__")
-        if inner is not None and isinstance(structure.get(name), Mapping):
-            result[name] = with_frames(structure[name], inner)
+    result = with_own_frames(structure, error)
+    for name, inner in _errors_behind(error, structure):
+        result[name] = with_frames(structure[name], inner)
+    if isinstance(error, BaseExceptionGroup) and "exceptions" in structure:
+        members = zip(structure["exceptions"], error.exceptions, strict=False)
+        result["exceptions"] = [with_frames(each, inner) for each, inner in members]
     return result
+
+
+def with_own_frames(structure: Mapping[str, Any], error: BaseException) -> dict[str, Any]:
+    """A frozen exception with its frames, those behind it as they are."""
+    frames = [list(each) for each in _iterate_frames(error.__traceback__)]
+    return {**structure, FRAMES: frames[-MOST:]} if frames else dict(structure)
 
 
 def put_frames(error: BaseException, structure: Mapping[str, Any]) -> BaseException:
     """The thawed exception, raised where it was raised when it was recorded."""
+    for name, inner in _errors_behind(error, structure):
+        put_frames(inner, structure[name])
+    if isinstance(error, BaseExceptionGroup):
+        for each, inner in zip(structure.get("exceptions", ()), error.exceptions, strict=False):
+            put_frames(inner, each)
+    return put_own_frames(error, structure)
+
+
+def put_own_frames(error: BaseException, structure: Mapping[str, Any]) -> BaseException:
+    """The same without those that it came from."""
     trace: TracebackType | None = None
     for frame in reversed(structure.get(FRAMES) or []):
         trace = _build_traceback(frame, trace) or trace
-    for name in _CHAIN:
+    return error.with_traceback(trace)
+
+
+def _errors_behind(
+    error: BaseException, structure: Mapping[str, Any]
+) -> Iterator[tuple[str, BaseException]]:
+    """Cause and context, by name, where the structure has them."""
+    for name in ("cause", "context"):
         inner = getattr(error, f"__{name}__")
         if inner is not None and isinstance(structure.get(name), Mapping):
-            put_frames(inner, structure[name])
-    return error.with_traceback(trace)
+            yield name, inner
 
 
 def _iterate_frames(trace: TracebackType | None) -> Iterator[tuple[str, int]]:
