@@ -141,9 +141,9 @@ class LineParser(argparse.ArgumentParser):
         raise TapeUsageError(f"{self.prog}: {message}{near or '.'} {more}")
 
 
-@lru_cache(maxsize=1)
-def _build_parser() -> LineParser:
-    parser = LineParser("%%tape")
+@lru_cache(maxsize=2)
+def _build_parser(magic: str) -> LineParser:
+    parser = LineParser(magic)
     parser.add_argument("mode")
     parser.add_argument("name", nargs="?")
     for option in LINE_OPTIONS:
@@ -216,7 +216,7 @@ def parse_line(line: str, modes: tuple[str, ...] = LINE_MODES) -> Word:
         raise TapeUsageError(f"name a mode. Usage: {USAGE}")
     if not arguments[0].startswith("-"):
         check_mode(arguments[0], modes)
-    parsed = _build_parser().parse_args(arguments)
+    parsed = _build_parser("%%tape" if modes == LINE_MODES else "%tape").parse_args(arguments)
     if parsed.name is not None:
         check_cassette_name(parsed.name)
     parsed.no_pin = check_pins(parsed.no_pin)
