@@ -374,6 +374,25 @@ LINKS = {
     ),
 }
 
+BETWEEN = {
+    "a task that ends between two cells": (
+        [
+            "import asyncio\nasync def work(): return mood * 2",
+            R + "mood = ask()",
+            "task = asyncio.create_task(work())",
+            "answer = await task\ndel task\nprint(answer)",
+        ],
+    ),
+    "a task that fills a list between two cells": (
+        [
+            "import asyncio\nfound = []\nasync def work(): found.append(mood)",
+            R + "mood = ask()",
+            "asyncio.ensure_future(work()).add_done_callback(lambda _: found.append('done'))",
+            "await asyncio.sleep(0.01); print(found)",
+        ],
+    ),
+}
+
 RESEARCH = "kept = []\n@tape.tool\ndef research(topic):\n    kept.append(ask())\n    return topic + ': ' + kept[-1]"
 DEEPER = "@tape.tool\ndef report(topic):\n    with open('log.txt', 'a') as f: f.write(topic)\n    return research(topic).upper()"
 
@@ -407,4 +426,4 @@ INSIDE = {
 }
 """The changed call is made in the body of a tool."""
 
-NOTEBOOKS = {**READING, **TOOLS, **DRAWING, **HANDLERS, **PROCESSES, **LINKS, **INSIDE}
+NOTEBOOKS = {**READING, **TOOLS, **DRAWING, **HANDLERS, **PROCESSES, **LINKS, **BETWEEN, **INSIDE}

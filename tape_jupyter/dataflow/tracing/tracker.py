@@ -447,6 +447,8 @@ class Tracker:
         running.leaves = bool(find_user_threads() - running.threads) or bool(
             _find_user_tasks() - running.tasks
         )
+        if running.leaves:  # what it started may run between cells, where nobody looks
+            executed.complete = False
         mention = self._find_mentioned_variables(running.cell)
         after = ambient.take_ambient(
             running.ambient, self._find_used_packages(running, executed, mention)
