@@ -16,7 +16,8 @@ from tape_jupyter.dataflow.identity import identity
 PIECE = 4_096
 """Items of a box that are looked at between two looks at the clock."""
 ATOM_BOXES = frozenset({list, tuple, dict, set, frozenset, collections.deque})
-_PICKLED = ATOMS - {range, slice, type(Ellipsis), type(NotImplemented)}
+_PICKLED = ATOMS - {complex, range, slice, type(Ellipsis), type(NotImplemented)}
+"""Types of which pickling asks nobody, by a `__reduce__` or a register."""
 _SORTED = ({str}, {int}, {bytes})
 
 
@@ -29,20 +30,9 @@ def items_of(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
     return [places[identity(key)] for key in collections.OrderedDict.__iter__(value)]
 
 
-class _Impure(Exception):
-    pass
-
-
-class _Pickler(pickle.Pickler):
-    """Of exact builtin values only: any other object stops it before anything of it is asked."""
-
-    def reducer_override(self, _obj: Any) -> Any:
-        raise _Impure
-
-
 def _pickle_box(value: Any) -> bytes:
     sink = io.BytesIO()
-    pickler = _Pickler(sink, 5)
+    pickler = pickle.Pickler(sink, 5)
     pickler.fast = True  # no memo: equal values give equal bytes, whichever strings are one object
     pickler.dump(value)
     return sink.getvalue()

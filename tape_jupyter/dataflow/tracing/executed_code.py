@@ -3,7 +3,8 @@
 A function that is mentioned but not called reads nothing, so what ran says what was read. On Python
 3.12 and newer sys.monitoring tells each code object once; on 3.11 a profile function looks at the
 first events and then takes itself off. What was not seen to the end is `whole=False`: then whatever
-could have run is assumed to have run.
+could have run is assumed to have run. What the shell does before the cell's own code begins is not
+looked at: it goes through the cell's whole syntax tree.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ _DULL = frozenset(
 """Types whose methods say nothing of what was read: looked at first, since most calls are of these."""
 
 _KNOWN = 50_000
+ProfileHook = Callable[[FrameType, str, Any], None]
 _PRINTS = opcode.opmap.get("PRINT_EXPR")
 """The instruction that hands a value to the displayhook, in Python 3.11."""
 
@@ -93,6 +95,7 @@ class CodeWatch:
         self._display: CodeType | None = None
         self._threads_before: Any = None
         self._event = self._build_profile_hook()
+        self._first_event = self._build_first_hook(self._event)
 
     def begin(self, last: range = range(0)) -> None:
         """`last`: the lines of the expression that the cell ends with, if any: the shell shows its
@@ -209,10 +212,10 @@ class CodeWatch:
         self._display = getattr(hook, "__code__", None)
         self._threads_before = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
         threading.setprofile(self._event)
-        sys.setprofile(self._event)
+        sys.setprofile(self._first_event)
 
     def _stop_profiling(self) -> None:
-        ours = sys.getprofile() is self._event
+        ours = sys.getprofile() in (self._event, self._first_event)
         if ours:
             sys.setprofile(None)
         threading.setprofile(self._threads_before)
@@ -221,7 +224,20 @@ class CodeWatch:
         if self._left > 0 and not self._done:  # somebody else's profiler took our place
             self._ran.complete = self._ran.whole_builtins = False
 
-    def _build_profile_hook(self) -> Callable[[FrameType, str, Any], None]:
+    def _build_first_hook(self, then: ProfileHook) -> ProfileHook:
+        """What is called until the cell's own code begins."""
+        namespace = self._namespace
+
+        def wait_for_cell(frame: FrameType, kind: str, arg: Any) -> None:
+            if not self._on:
+                sys.setprofile(None)
+            elif kind == "call" and frame.f_globals is namespace:
+                sys.setprofile(then)
+                then(frame, kind, arg)
+
+        return wait_for_cell
+
+    def _build_profile_hook(self) -> ProfileHook:
         """What is called at each call and return while a cell runs: short, since a cell waits for
         each.
         """
@@ -247,6 +263,8 @@ class CodeWatch:
 
     # ---------------------------------------------------------------- Python 3.12 and newer
     _tool: int | None = None
+    _has_begun = False
+    """Whether the cell's own code has."""
 
     def _start_monitoring(self) -> None:
         monitoring: Any = sys.__dict__["monitoring"]
@@ -261,13 +279,26 @@ class CodeWatch:
             monitoring.register_callback(self._tool, events.PY_RESUME, self._handle_start)
             monitoring.register_callback(self._tool, events.CALL, self._handle_call)
         events = monitoring.events
+        self._has_begun = False
         monitoring.restart_events()
-        monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.CALL)
+        monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME)
 
     def _handle_start(self, code: CodeType, _offset: int) -> Any:
         if self._on:
-            self._record_code(code, sys._getframe(1))  # noqa: SLF001 - the frame that starts
+            frame = sys._getframe(1)  # noqa: SLF001 - the frame that starts
+            if not self._has_begun and frame.f_globals is self._namespace:
+                self._hear_calls()
+            if self._has_begun:
+                self._record_code(code, frame)
         return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
+
+    def _hear_calls(self) -> None:
+        """The cell's own code begins: what started before may start again in it."""
+        monitoring: Any = sys.__dict__["monitoring"]
+        events = monitoring.events
+        self._has_begun = True
+        monitoring.restart_events()
+        monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.CALL)
 
     def _handle_call(self, code: CodeType, _offset: int, function: Any, _first: Any) -> Any:
         disable = sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]

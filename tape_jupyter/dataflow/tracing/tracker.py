@@ -15,6 +15,7 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -85,8 +86,8 @@ class _Open:
     background: bool
     watched: bool = False
     taped: bool = False
-    loaded: frozenset[str] = frozenset()
-    """Names of the modules that were imported before it."""
+    imported: AbstractSet[str] = frozenset()
+    """The user's modules that were imported before it."""
     leaves: bool = False
     """Threads or tasks that it started run on."""
 
@@ -385,7 +386,7 @@ class Tracker:
             entry, cell, 0.0, thread_number(), {},
             self._copy_module_dicts(reach) | self._copy_assigned_dicts(cell),
             tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
-            alive, tasks, bool(tasks) or bool(alive - self._noted.threads), loaded=frozenset(sys.modules),
+            alive, tasks, bool(tasks) or bool(alive - self._noted.threads), imported=self.variables.find_imported(),
         )  # fmt: skip
         self._open.began = perf_counter()
 
@@ -538,7 +539,7 @@ class Tracker:
         scan = variables.refresh(reach, seconds, replaced)
         self._last_examined = scan.last_examined
         new = {
-            each for each in variables.elsewhere if each.rpartition(":")[0] not in running.loaded
+            each for each in variables.elsewhere if each.rpartition(":")[0] not in running.imported
         }
         scan.before.update(dict.fromkeys(new))
         entry.imported = frozenset(each.rpartition(":")[0] for each in new)
