@@ -18,6 +18,7 @@ PIECE = 4_096
 ATOM_BOXES = frozenset({list, tuple, dict, set, frozenset, collections.deque})
 _PICKLED = ATOMS - {complex, range, slice, type(Ellipsis), type(NotImplemented)}
 """Types of which pickling asks nobody, by a `__reduce__` or a register."""
+_SHORT = frozenset({type(None), bool, float})
 _SORTED = ({str}, {int}, {bytes})
 
 
@@ -51,6 +52,14 @@ def _split_box(value: Any, kind: type) -> Iterator[Any]:
             yield piece
 
 
+def _is_plain(items: Iterable[Any]) -> bool:
+    """Whether these are texts and numbers, and none is so long that one looks at the clock in it."""
+    kinds = set(map(type, items))
+    if not kinds <= _PICKLED:
+        return False
+    return kinds <= _SHORT or max(map(sys.getsizeof, items)) <= MEGABYTE
+
+
 def hash_plain(walk: Walk, value: Any, kind: type) -> bool:
     """Hashes a box of atoms in C, a piece at a time. What it hashed before it met something else
     does no harm.
@@ -62,12 +71,8 @@ def hash_plain(walk: Walk, value: Any, kind: type) -> bool:
         value = sorted(value)
     walk.hash_text(f"[{kind.__name__} {getattr(value, 'maxlen', '')}")
     for piece in _split_box(value, kind):
-        inner = set(map(type, piece))
-        sizes: Iterable[int] = map(sys.getsizeof, piece)
-        if kind is dict:
-            inner.update(map(type, piece.values()))
-            sizes = itertools.chain(sizes, map(sys.getsizeof, piece.values()))
-        if not inner <= _PICKLED or max(sizes, default=0) > MEGABYTE:
+        columns = (piece.values(), piece.keys()) if kind is dict else (piece,)
+        if not all(map(_is_plain, columns)):
             return False
         data = _pickle_box(piece)
         walk.weight += len(data)
