@@ -93,7 +93,7 @@ class Taints:
 
     def hits(self, step: Step) -> list[tuple[str, str, Execution]]:
         """(what it reads, what was written, by whom)."""
-        if not self._by:
+        if not self._by or self._are_unhit(_find_roots(step.reads)):
             return []
         matches = []
         for read in sorted(filter(self._may_be_hit, step.reads)):
@@ -102,6 +102,12 @@ class Taints:
                 matches.append((read, written, self._by[written]))
         self.used.update(by.index for _, _, by in matches)
         return matches
+
+    def _are_unhit(self, roots: frozenset[str]) -> bool:
+        """Whether nothing that is read of these roots may be hit."""
+        if EVERYTHING in roots or EVERYTHING in self._roots:
+            return False
+        return self._roots.keys().isdisjoint(roots)
 
     def _may_be_hit(self, read: str) -> bool:
         """A look at the root alone, which spares most reads the search among what was written."""
@@ -177,6 +183,11 @@ def _find_parts(some: list[str], parent: str, most: int = 1 << 30) -> list[str]:
 def resource_root(resource: str) -> str:
     """Resources of different roots never cover each other, but for "*"."""
     return name_of(resource) or resource.partition(":")[0]
+
+
+@lru_cache(65536)
+def _find_roots(resources: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(resource_root, resources))
 
 
 class Differing:
@@ -272,6 +283,8 @@ def traced(
     taints, differing = Taints(), Differing()
     dependents: dict[int, tuple[str, ...]] = {}
     for entry in history:
+        if not taints and entry.index not in lines:
+            continue
         reasons = walk_entry(entry, taints, lines)
         if reasons:
             dependents[entry.index] = tuple(reasons)
@@ -291,7 +304,9 @@ def walk_entry(
     reasons = [HOLDS] if holds else []
     stopped = False
     for step in entry.steps:
-        hits = [hit for hit in taints.hits(step) if hit[0] not in equal]
+        hits = taints.hits(step)
+        if equal:
+            hits = [hit for hit in hits if hit[0] not in equal]
         at_call = holds and (
             at is None or any(step.line <= line <= max(step.end, step.line) for line in at)
         )

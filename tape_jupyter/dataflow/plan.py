@@ -20,6 +20,8 @@ from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions
 
 Role = Literal["changed", "downstream", "restores"]
 _REASONS = 3
+_VERBS = {"holds": 0, "reads": 1, "calls": 2, "makes": 3, "opens": 4, "changes": 5}
+"""What reasons begin with, those first that tell most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,15 @@ class _Draft:
     hermetic: list[str] = field(default_factory=list)
     todo: list[int] = field(default_factory=list)
     differing: Differing = field(default_factory=Differing)
+    found: dict[int, dict[str, int]] = field(default_factory=dict)
+
+    def find_inputs(self, index: int) -> dict[str, int]:
+        """The things that an entry needs, with the version of each that it found."""
+        if index not in self.found:
+            versions = self.versions
+            needs = versions.needs(index)
+            self.found[index] = {thing: versions.before(thing, index) for thing in needs}
+        return self.found[index]
 
     def add(self, index: int, role: Role, reason: str) -> None:
         if index not in self.roles or (role == "downstream" and self.roles[index] == "restores"):
@@ -180,8 +191,7 @@ def _is_newest(history: History, index: int) -> bool:
 
 def _restore_inputs(draft: _Draft, entry: Execution) -> None:
     """Each thing it needs is live, comes from the plan, can be put back, or is made anew."""
-    for thing in draft.versions.needs(entry.index):
-        version = draft.versions.before(thing, entry.index)
+    for thing, version in draft.find_inputs(entry.index).items():
         if version in draft.roles or draft.versions.last(thing) <= version:
             continue
         lost = draft.versions.lost(thing, version)
@@ -260,9 +270,7 @@ def _build_plan(draft: _Draft, counts: _CallCounts, take: str, lines: Lines) -> 
 def _build_cell(draft: _Draft, entry: Execution, counts: _CallCounts) -> PlanCell:
     role = draft.roles[entry.index]
     live = {"downstream": counts.open, "changed": counts.later, "restores": {}}[role]
-    needs = {
-        draft.versions.before(thing, entry.index) for thing in draft.versions.needs(entry.index)
-    }
+    needs = set(draft.find_inputs(entry.index).values())
     return PlanCell(
         entry=entry.index,
         cell=entry.cell,
@@ -277,13 +285,8 @@ def _build_cell(draft: _Draft, entry: Execution, counts: _CallCounts) -> PlanCel
 
 def _choose_reasons(reasons: list[str]) -> tuple[str, ...]:
     """The two that tell most, and how many more there are."""
-    order = ("holds", "reads", "calls", "makes", "opens", "changes")
     chosen = [each for each in reasons if not each.endswith(" itself")] or reasons
-    chosen.sort(
-        key=lambda each: next(
-            (n for n, verb in enumerate(order) if each.startswith(verb)), len(order)
-        )
-    )
+    chosen.sort(key=lambda each: _VERBS.get(each.partition(" ")[0], len(_VERBS)))
     return tuple(
         chosen
         if len(chosen) <= _REASONS

@@ -16,7 +16,9 @@ from tape_jupyter.dataflow.identity import identity
 PIECE = 4_096
 """Items of a box that are looked at between two looks at the clock."""
 ATOM_BOXES = frozenset({list, tuple, dict, set, frozenset, collections.deque})
-_PICKLED = ATOMS - {range, slice, type(Ellipsis), type(NotImplemented)}
+_PICKLED = ATOMS - {complex, range, slice, type(Ellipsis), type(NotImplemented)}
+"""Types of which pickling asks nobody, by a `__reduce__` or a register."""
+_SHORT = frozenset({type(None), bool, float})
 _SORTED = ({str}, {int}, {bytes})
 
 
@@ -29,20 +31,9 @@ def items_of(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
     return [places[identity(key)] for key in collections.OrderedDict.__iter__(value)]
 
 
-class _Impure(Exception):
-    pass
-
-
-class _Pickler(pickle.Pickler):
-    """Of exact builtin values only: any other object stops it before anything of it is asked."""
-
-    def reducer_override(self, _obj: Any) -> Any:
-        raise _Impure
-
-
 def _pickle_box(value: Any) -> bytes:
     sink = io.BytesIO()
-    pickler = _Pickler(sink, 5)
+    pickler = pickle.Pickler(sink, 5)
     pickler.fast = True  # no memo: equal values give equal bytes, whichever strings are one object
     pickler.dump(value)
     return sink.getvalue()
@@ -61,6 +52,14 @@ def _split_box(value: Any, kind: type) -> Iterator[Any]:
             yield piece
 
 
+def _is_plain(items: Iterable[Any]) -> bool:
+    """Whether these are texts and numbers, and none is so long that one looks at the clock in it."""
+    kinds = set(map(type, items))
+    if not kinds <= _PICKLED:
+        return False
+    return kinds <= _SHORT or max(map(sys.getsizeof, items)) <= MEGABYTE
+
+
 def hash_plain(walk: Walk, value: Any, kind: type) -> bool:
     """Hashes a box of atoms in C, a piece at a time. What it hashed before it met something else
     does no harm.
@@ -72,12 +71,8 @@ def hash_plain(walk: Walk, value: Any, kind: type) -> bool:
         value = sorted(value)
     walk.hash_text(f"[{kind.__name__} {getattr(value, 'maxlen', '')}")
     for piece in _split_box(value, kind):
-        inner = set(map(type, piece))
-        sizes: Iterable[int] = map(sys.getsizeof, piece)
-        if kind is dict:
-            inner.update(map(type, piece.values()))
-            sizes = itertools.chain(sizes, map(sys.getsizeof, piece.values()))
-        if not inner <= _PICKLED or max(sizes, default=0) > MEGABYTE:
+        columns = (piece.values(), piece.keys()) if kind is dict else (piece,)
+        if not all(map(_is_plain, columns)):
             return False
         data = _pickle_box(piece)
         walk.weight += len(data)

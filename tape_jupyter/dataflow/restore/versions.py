@@ -16,7 +16,7 @@ What could not be put back anyway is never kept (restore.hold_values).
 from __future__ import annotations
 
 import os
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -119,13 +119,9 @@ class Versions:
 
     def changed(self, entry: Execution) -> set[str]:
         """The things that an entry changed. Entries are to be asked for in the order they ran."""
-        for name in entry.changed:
-            memento = entry.mementos.get(name)
-            (
-                self._deep.add
-                if memento is not None and not memento.is_complete
-                else self._deep.discard
-            )(name)
+        mementos = entry.mementos
+        self._deep -= entry.changed
+        self._deep |= {name for name in entry.changed & mementos.keys() if mementos[name].opaque}
         changed = changed_by(entry)
         return changed | (written_by(entry) & self._deep) if self._deep else changed
 
@@ -205,12 +201,10 @@ class Versions:
     def _explain_lost_value(self, name: str, version: int) -> str | None:
         if self.history[version].after.get(name) == "" or self.unread(name, version):
             return None
-        for index in reversed(
-            self.changers(name)
-        ):  # who changed nothing of it that was seen has no value of its own
+        changers = self.changers(name)
+        # who changed nothing of it that was seen has no value of its own
+        for index in reversed(changers[: bisect_right(changers, version)]):
             entry = self.history[index]
-            if index > version:
-                continue
             if name in entry.unkept:
                 return entry.unkept[name].format(name=name, title=entry.title)
             if name in entry.kept or name in entry.mementos:

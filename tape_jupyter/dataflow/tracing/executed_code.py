@@ -3,11 +3,13 @@
 A function that is mentioned but not called reads nothing, so what ran says what was read. On Python
 3.12 and newer sys.monitoring tells each code object once; on 3.11 a profile function looks at the
 first events and then takes itself off. What was not seen to the end is `whole=False`: then whatever
-could have run is assumed to have run.
+could have run is assumed to have run. What the shell does before the cell's own code begins is not
+looked at: it goes through the cell's whole syntax tree. Nor is what sends the cell's output.
 """
 
 from __future__ import annotations
 
+import inspect
 import opcode
 import sys
 import threading
@@ -41,7 +43,10 @@ _DULL = frozenset(
 )
 """Types whose methods say nothing of what was read: looked at first, since most calls are of these."""
 
+_SENDERS = frozenset({"ipykernel.iostream", "jupyter_client.session", "jupyter_client.jsonutil"})
+"""Modules that send what a cell shows to its page: what they call for that is none of its doing."""
 _KNOWN = 50_000
+ProfileHook = Callable[[FrameType, str, Any], None]
 _PRINTS = opcode.opmap.get("PRINT_EXPR")
 """The instruction that hands a value to the displayhook, in Python 3.11."""
 
@@ -90,8 +95,11 @@ class CodeWatch:
         self._on = False
         self._done = False
         self._lines = range(0)
+        self._top: FrameType | None = None
+        """The frame of the cell's code, while that runs."""
         self._display: CodeType | None = None
         self._threads_before: Any = None
+        self._first_event = self._build_first_hook()
         self._event = self._build_profile_hook()
 
     def begin(self, last: range = range(0)) -> None:
@@ -114,7 +122,7 @@ class CodeWatch:
                 sys.monitoring.set_events(self._tool, 0)
         else:
             self._stop_profiling()
-        self._on = False
+        self._on, self._top = False, None
         self._seen.clear()
         return self._ran
 
@@ -125,10 +133,18 @@ class CodeWatch:
             self._tool = None
 
     # ---------------------------------------------------------------- what is seen
-    def _record_code(self, code: CodeType, frame: FrameType) -> None:
+    def _record_code(self, code: CodeType, frame: FrameType) -> bool:
+        """Whether this code, of whose start nothing was heard, need not be heard of again."""
         if identity(code) in self._seen:
-            return
+            return True
+        above = frame.f_back if frame.f_globals is not self._namespace else None
+        if above is not None and above.f_globals.get("__name__") in _SENDERS:
+            return False
         self._seen[identity(code)] = code
+        self._record_started(code, frame)
+        return True
+
+    def _record_started(self, code: CodeType, frame: FrameType) -> None:
         if code is self._display and self._is_only_display_left(frame):
             self._done = True
             sys.setprofile(None)
@@ -209,10 +225,10 @@ class CodeWatch:
         self._display = getattr(hook, "__code__", None)
         self._threads_before = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
         threading.setprofile(self._event)
-        sys.setprofile(self._event)
+        sys.setprofile(self._first_event)
 
     def _stop_profiling(self) -> None:
-        ours = sys.getprofile() is self._event
+        ours = sys.getprofile() in (self._event, self._first_event)
         if ours:
             sys.setprofile(None)
         threading.setprofile(self._threads_before)
@@ -221,7 +237,22 @@ class CodeWatch:
         if self._left > 0 and not self._done:  # somebody else's profiler took our place
             self._ran.complete = self._ran.whole_builtins = False
 
-    def _build_profile_hook(self) -> Callable[[FrameType, str, Any], None]:
+    def _build_first_hook(self) -> ProfileHook:
+        """What is called while the shell works, before the cell's code runs and afterwards."""
+        namespace = self._namespace
+
+        def wait_for_cell(frame: FrameType, kind: str, arg: Any) -> None:
+            if not self._on:
+                sys.setprofile(None)
+            elif kind == "call" and frame.f_globals is namespace:
+                # a cell that awaits is left and entered many times: others run for it meanwhile
+                self._top = None if frame.f_code.co_flags & inspect.CO_COROUTINE else frame
+                sys.setprofile(self._event)
+                self._event(frame, kind, arg)
+
+        return wait_for_cell
+
+    def _build_profile_hook(self) -> ProfileHook:
         """What is called at each call and return while a cell runs: short, since a cell waits for
         each.
         """
@@ -229,6 +260,9 @@ class CodeWatch:
 
         def handle_event(frame: FrameType, kind: str, arg: Any) -> None:
             if kind in {"return", "c_return"}:
+                if frame is self._top and kind == "return":
+                    self._top = None
+                    sys.setprofile(self._first_event)
                 return
             if not self._on:
                 sys.setprofile(None)
@@ -247,6 +281,8 @@ class CodeWatch:
 
     # ---------------------------------------------------------------- Python 3.12 and newer
     _tool: int | None = None
+    _has_begun = False
+    """Whether the cell's own code has."""
 
     def _start_monitoring(self) -> None:
         monitoring: Any = sys.__dict__["monitoring"]
@@ -261,13 +297,26 @@ class CodeWatch:
             monitoring.register_callback(self._tool, events.PY_RESUME, self._handle_start)
             monitoring.register_callback(self._tool, events.CALL, self._handle_call)
         events = monitoring.events
+        self._has_begun = False
         monitoring.restart_events()
-        monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.CALL)
+        monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME)
 
     def _handle_start(self, code: CodeType, _offset: int) -> Any:
         if self._on:
-            self._record_code(code, sys._getframe(1))  # noqa: SLF001 - the frame that starts
+            frame = sys._getframe(1)  # noqa: SLF001 - the frame that starts
+            if not self._has_begun and frame.f_globals is self._namespace:
+                self._hear_calls()
+            if self._has_begun and not self._record_code(code, frame):
+                return None
         return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
+
+    def _hear_calls(self) -> None:
+        """The cell's own code begins: what started before may start again in it."""
+        monitoring: Any = sys.__dict__["monitoring"]
+        events = monitoring.events
+        self._has_begun = True
+        monitoring.restart_events()
+        monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.CALL)
 
     def _handle_call(self, code: CodeType, _offset: int, function: Any, _first: Any) -> Any:
         disable = sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]

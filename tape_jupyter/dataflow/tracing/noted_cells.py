@@ -16,7 +16,7 @@ from tape_jupyter.core.real_clock import epoch_ns, perf_counter
 from tape_jupyter.core.thread_number import thread_number
 from tape_jupyter.core.user_code import MACHINERY, root_module
 from tape_jupyter.dataflow.history import EVERYTHING, FILES, OUTPUTS, Execution, History, Step
-from tape_jupyter.dataflow.identity import Bindings, is_shells
+from tape_jupyter.dataflow.identity import Bindings
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.tracing.files import FileWatch, Touched
 from tape_jupyter.dataflow.tracing.running_cells import count_running_cells
@@ -67,7 +67,7 @@ class NotedCells:
         self.threads = find_user_threads()
         self.ambient = ambient.take_ambient()
         self.files.firsts.begin()
-        self.there = _filter_variable_names(self._bindings.read_changes()[0])
+        self.there = frozenset(self._bindings.read_changes()[0])
 
     def finish(self) -> Sequence[NotedCell]:
         """From now on cells are watched: those that were noted, and what they changed in the folder
@@ -114,7 +114,7 @@ class NotedCells:
             entry.seconds, entry.outcome = perf_counter() - noted.began, read_outcome(result)
             noted.displayed = getattr(result, "result", None) is not None
             bound, removed = self._bindings.read_changes()
-            noted.bound, noted.gone = _filter_variable_names(bound), _filter_variable_names(removed)
+            noted.bound, noted.gone = frozenset(bound), frozenset(removed)
             entry.files = noted.touched.changes()
             entry.notes = tuple(format_notes(noted.touched.processes, noted.touched.crowded))
             noted.stopped = epoch_ns()
@@ -134,10 +134,6 @@ def does_more_than_load(shell: InteractiveShell, source: str) -> bool:
         return len(ast.parse(transform(source)).body) > 1
     except SyntaxError:
         return False
-
-
-def _filter_variable_names(names: Iterable[object]) -> frozenset[str]:
-    return frozenset(each for each in names if isinstance(each, str) and not is_shells(each))
 
 
 def read_outcome(result: Any) -> Any:

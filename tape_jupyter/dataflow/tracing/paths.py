@@ -314,10 +314,10 @@ def _is_each_met_once(value: Any, looked_for: set[int]) -> bool:
 
 _PLACES = 16
 """Places of one object in a value, at most: beyond them it is as good as anywhere."""
-_UNCHANGING = (
+_UNCHANGING = frozenset({
     type(None), bool, int, float, complex, str, bytes, types.BuiltinFunctionType, types.ModuleType,
     types.MemberDescriptorType, types.GetSetDescriptorType, types.WrapperDescriptorType,
-)  # fmt: skip
+})  # fmt: skip
 
 
 def find_places(name: str, value: Any, looked_for: Any, last: str) -> set[str] | None:
@@ -344,8 +344,6 @@ def find_places(name: str, value: Any, looked_for: Any, last: str) -> set[str] |
         if hidden or not _is_plain_class_use(each, looked_for, attribute):
             return None
         for way, one in inner or ():
-            if type(one) in _UNCHANGING:
-                continue
             if identity(one) in above:
                 rings.append((way, above[identity(one)]))
             else:
@@ -388,14 +386,24 @@ def _is_plain_class_use(value: Any, kind: Any, attribute: str) -> bool:
 
 
 def _list_parts(path: str, value: Any) -> list[tuple[str, Any]] | None:
-    """All that is directly in a value, each at its place; None where some of it has none."""
+    """What is directly in a value and may change, each at its place; None where something in it has
+    none.
+    """
     kind = type(value)
     if kind in (dict, OrderedDict, defaultdict):
-        if any(type(key) not in (str, int) for key in value):
+        if not {str, int}.issuperset(map(type, value)):
             return None
-        return [(f"{path}[{key!r}]", each) for key, each in value.items()]
+        return [
+            (f"{path}[{key!r}]", each)
+            for key, each in value.items()
+            if type(each) not in _UNCHANGING
+        ]
     if kind in (list, tuple):
-        return [(f"{path}[{place}]", each) for place, each in enumerate(value)]
+        return [
+            (f"{path}[{place}]", each)
+            for place, each in enumerate(value)
+            if type(each) not in _UNCHANGING
+        ]
     own = value if isinstance(value, type) else kind
     if not is_class_of_users(own):
         return [] if own is value else None
@@ -408,7 +416,9 @@ def _list_parts(path: str, value: Any) -> list[tuple[str, Any]] | None:
             if (slot := _find_slot(base, name)) is not None:
                 with suppress(AttributeError):
                     parts[name] = slot.__get__(value, kind)
-    return [(f"{path}.{name}", each) for name, each in parts.items()]
+    return [
+        (f"{path}.{name}", each) for name, each in parts.items() if type(each) not in _UNCHANGING
+    ]
 
 
 def _list_class_data(kind: type) -> dict[str, Any]:

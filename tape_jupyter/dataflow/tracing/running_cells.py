@@ -15,11 +15,13 @@ from IPython.core.interactiveshell import InteractiveShell
 
 def running_cells() -> Iterator[FrameType]:
     """The frames of the running cells, innermost first."""
-    code = InteractiveShell.run_cell_async.__code__
+    run = InteractiveShell.run_cell_async
+    code, names = run.__code__, run.__globals__
     # inspect.stack() reads source files for every frame
     frame: FrameType | None = sys._getframe()  # noqa: SLF001
     while frame is not None:
-        if frame.f_code is code:
+        # to ask for a frame's code is an event that each audit hook of the process hears
+        if frame.f_globals is names and frame.f_code is code:
             yield frame
         frame = frame.f_back
 

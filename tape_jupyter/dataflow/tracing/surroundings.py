@@ -467,6 +467,8 @@ class Surroundings:
 
     def _narrow_environment(self, draft: Draft) -> None:
         """The variables that it is about, where it is about these alone."""
+        if ENVIRONMENT not in draft.reads and ENVIRONMENT not in draft.weak:
+            return
         packages = self._find_impure_packages() - {"os", "posix", "nt", "importlib"}
         inner = any(
             {"environ", "getenv", "environb"} & code_names(code).identifiers

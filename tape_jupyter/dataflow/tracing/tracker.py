@@ -15,7 +15,9 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.core.collector import paused_collector
@@ -86,8 +88,8 @@ class _Open:
     background: bool
     watched: bool = False
     taped: bool = False
-    loaded: frozenset[str] = frozenset()
-    """Names of the modules that were imported before it."""
+    imported: AbstractSet[str] = frozenset()
+    """The user's modules that were imported before it."""
     leaves: bool = False
     """Threads or tasks that it started run on."""
 
@@ -387,10 +389,15 @@ class Tracker:
         self._open = _Open(
             entry, cell, 0.0, thread_number(), {},
             self._copy_module_dicts(reach) | self._copy_assigned_dicts(cell),
-            tuple(sorted(n for n in self.shell.user_ns.get("_oh", {}) if isinstance(n, int))[-3:]),
-            alive, tasks, bool(tasks) or bool(alive - self._noted.threads), loaded=frozenset(sys.modules),
+            self._find_last_results(),
+            alive, tasks, bool(tasks) or bool(alive - self._noted.threads), imported=self.variables.find_imported(),
         )  # fmt: skip
         self._open.began = perf_counter()
+
+    def _find_last_results(self) -> tuple[int, ...]:
+        """The numbers of the results that `___`, `__` and `_` are."""
+        kept = reversed(self.shell.user_ns.get("_oh", {}))
+        return tuple(sorted(islice((n for n in kept if isinstance(n, int)), 3)))
 
     def _may_write_unheard(self, cell: ParsedCell) -> bool:
         """Whether the cell uses a library that opens files itself."""
@@ -543,7 +550,7 @@ class Tracker:
         scan = variables.refresh(reach, seconds, replaced)
         self._last_examined = scan.last_examined
         new = {
-            each for each in variables.elsewhere if each.rpartition(":")[0] not in running.loaded
+            each for each in variables.elsewhere if each.rpartition(":")[0] not in running.imported
         }
         scan.before.update(dict.fromkeys(new))
         entry.imported = frozenset(each.rpartition(":")[0] for each in new)

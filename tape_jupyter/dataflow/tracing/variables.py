@@ -82,14 +82,17 @@ class Variables:
         """Seconds left for these."""
         self._last_examined: dict[str, int] = {}
         self._modules: set[str] = set()
+        """Names of `sys.modules` as it was when it had `_count` of them."""
         self._count = 0
+        self._own_modules = {"__main__"}
+        """Those of the user's, whether or not they are imported still."""
 
     # ---------------------------------------------------------------- looking up
     def value(self, resource: str) -> Any:
         """Of a variable; MISSING where there is none."""
-        module, colon, name = resource.rpartition(":")
-        if not colon:
-            return self.namespace.get(name, MISSING)
+        if ":" not in resource:
+            return self.namespace.get(resource, MISSING)
+        module, _, name = resource.rpartition(":")
         loaded = sys.modules.get(module)
         return MISSING if loaded is None else loaded.__dict__.get(name, MISSING)
 
@@ -111,10 +114,19 @@ class Variables:
         used = code_names(code)
         return self.resources(module, used.reads | used.later_reads | used.stores)
 
-    def _named_by_code(self, ran: AbstractSet[tuple[str, types.CodeType]]) -> set[str]:
-        """Variables that code which ran, or that any variable holds, names."""
-        codes = set(ran).union(*(print_.codes for print_ in self.prints.values()))
-        return set().union(*(self.used_by(place, code) for place, code in codes if place != "?"))
+    def _find_named_by_code(
+        self, names: set[str], ran: AbstractSet[tuple[str, types.CodeType]]
+    ) -> set[str]:
+        """Of these names of the notebook, those that code which ran, or that any variable holds,
+        names.
+        """
+        found = set[str]()
+        for place, code in set(ran).union(*(print_.codes for print_ in self.prints.values())):
+            if not place:
+                used = code_names(code)
+                for named in used.reads, used.later_reads, used.stores:
+                    found |= names & named
+        return found
 
     def resources(self, module: str, names: Iterable[str]) -> set[str]:
         """The variables that these names are in a module's code."""
@@ -188,11 +200,6 @@ class Variables:
         try:
             until = time.thread_time() + seconds
             bound, removed = self._bindings.read_changes()
-            bound = {
-                name: each
-                for name, each in bound.items()
-                if isinstance(name, str) and not is_shells(name)
-            }
             elsewhere = {each: self.value(each) for each in self.elsewhere}
             self._drop_removed_variables(
                 scan, (*removed, *(each for each, value in elsewhere.items() if value is MISSING))
@@ -220,7 +227,9 @@ class Variables:
         """
         names = set() if replaced is None else replaced.names & scan.rebound
         names = {name for name in names if (was := scan.before[name]) is not None and was.ids}
-        return names - self._named_by_code(replaced.find_codes()) if replaced and names else names
+        if replaced is not None and names:
+            names -= self._find_named_by_code(names, replaced.find_codes())
+        return names
 
     def _refingerprint_suspects(self, scan: VariableLook, reached: set[str], until: float) -> None:
         for each in sorted(self._find_suspects(scan, reached), key=self._find_last_seconds):
@@ -303,17 +312,25 @@ class Variables:
             resource, value, min(SECONDS, max(LEAST, until - time.thread_time()))
         )
 
-    def _add_new_modules(self) -> dict[str, Print | None]:
-        """The user's modules that were imported since: all their globals are new."""
+    def find_imported(self) -> set[str]:
+        """The user's modules that are imported now."""
+        own = self._own_modules.union(self._find_new_modules())
+        return {name for name in own if name in sys.modules}
+
+    def _find_new_modules(self) -> list[str]:
+        """The user's modules that were imported since all were last looked through."""
         if len(sys.modules) == self._count:
-            return {}
-        self._count = len(sys.modules)
-        new = [
-            name
-            for name in sys.modules.keys() - self._modules
-            if is_users(name) and name != "__main__"
-        ]
-        self._modules |= set(sys.modules)
+            return []
+        new = sys.modules.keys() - self._modules
+        return [name for name in new if is_users(name) and name != "__main__"]
+
+    def _add_new_modules(self) -> dict[str, Print | None]:
+        """Of the user's modules that were imported since, all globals are new."""
+        new = self._find_new_modules()
+        if len(sys.modules) != self._count:
+            self._modules |= set(sys.modules)
+            self._own_modules |= set(new)
+            self._count = len(sys.modules)
         added: dict[str, Print | None] = {}
         for name in new:
             for each in self.globals_of(name):
@@ -340,6 +357,7 @@ class Variables:
             self._changeable[resource] = None
         if ":" in resource:
             self.elsewhere.add(resource)
+            self._own_modules.add(resource.rpartition(":")[0])
         print_ = self.prints[resource] = fingerprint(value, self.namespace, seconds=seconds)
         self._ids[resource] = identity(value)
         for one in print_.ids:

@@ -28,3 +28,7 @@ def test_equal_boxes_of_any_size_are_equal_and_one_other_item_is_a_change(kind, 
 def test_sets_of_texts_are_equal_in_whatever_order_they_were_filled():
     assert of({"a", "b", "c"}) == of({"c", "b", "a"}) != of({"a", "b"})
     assert of({1, 2}) != of({"1", "2"}) and of({1, True}) != of({1.0})
+
+
+def test_a_list_of_complex_numbers_shows_what_is_in_it():
+    assert fingerprint([1j, 2]).is_data and of([1j, 2]) == of([1j, 2]) != of([1j, 3])

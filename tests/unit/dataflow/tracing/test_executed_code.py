@@ -1,7 +1,10 @@
 """Which code ran."""
 
+import ast
+import asyncio
 import os
 import sys
+import textwrap
 
 from tape_jupyter.dataflow.tracing import executed_code
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch
@@ -75,3 +78,36 @@ def test_between_cells_nobody_looks():
     space["f"]()
     watch.close()
     assert names(told) == set() and sys.getprofile() is None
+
+
+def test_what_the_shell_does_before_the_cells_code_begins_is_no_doing_of_the_cell():
+    space = {"__name__": "__main__"}
+    watch = CodeWatch(space)
+    watch.begin()
+    textwrap.dedent("a")
+    exec("x = 1", space)
+    if sys.version_info < (3, 12):
+        textwrap.indent("a", " ")
+    told = watch.end()
+    watch.close()
+    assert "textwrap" not in told.packages and told.complete
+
+
+def test_what_sends_the_output_of_a_cell_to_its_page_is_no_doing_of_the_cell():
+    sender = {"__name__": "jupyter_client.session", "textwrap": textwrap}
+    exec("def send(): return textwrap.dedent('a')", sender)
+    send = sender["send"]
+    assert "textwrap" not in ran("send()", send=send).packages
+    assert "textwrap" in ran("send()\ndedent('b')", send=send, dedent=textwrap.dedent).packages
+
+
+def test_what_runs_while_a_cell_waits_is_told():
+    space = {"__name__": "__main__", "asyncio": asyncio, "dedent": textwrap.dedent}
+    text = "task = asyncio.ensure_future(asyncio.to_thread(int))\nawait task\ndedent('a')"
+    code = compile(text, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    watch = CodeWatch(space)
+    watch.begin()
+    asyncio.run(eval(code, space))
+    told = watch.end()
+    watch.close()
+    assert {"asyncio", "textwrap"} <= told.packages

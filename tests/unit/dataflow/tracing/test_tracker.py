@@ -58,6 +58,13 @@ def test_a_function_that_is_not_called_reads_nothing(run):
     assert "tone" in called.reads and called.steps[0].via["tone"] == "f"
 
 
+def test_of_a_long_cell_too_it_is_seen_what_ran(run):
+    run("tone = 'hi'\ndef f(): return tone\ndef g(): return 1")
+    table = "\n".join(f"t{n} = {{'a': {n}, 'b': [{n}, {n}], 'c': ({n}, {n})}}" for n in range(80))
+    read = run(f"{table}\nn = g()\nprint(f.__name__)").reads
+    assert "g" in read and "tone" not in read
+
+
 def test_an_error_ends_what_is_certain(run):
     entry = run("a = 1\nb = int('no')\nc = 3")
     assert entry.outcome == "error"
