@@ -2,6 +2,7 @@
 
 The cells run in shells of their own, in turns one without the extension and one that records; the medians of all
 their runs are compared. Each run is a new cell of its notebook, as when a notebook is recorded for the first time.
+Both clocks are reported, the processor's for all threads of the process; bars hold by the time that passed.
 """
 
 from __future__ import annotations
@@ -188,21 +189,23 @@ def provider() -> Iterator[str]:
             it.terminate()
 
 
-def run_cells(kind: str, names: list[str]) -> dict[str, list[float]]:
-    """Seconds of each run of each cell, in this process: `kind` is "plain" or "recorded"."""
+def run_cells(kind: str, names: list[str]) -> dict[str, list[tuple[float, float]]]:
+    """Seconds that passed and that the processor worked in each run of each cell, in this process: `kind` is "plain" or
+    "recorded".
+    """
     from IPython.testing.globalipapp import start_ipython
 
     first = "%%tape record bench\n" if kind == "recorded" else ""
-    seconds: dict[str, list[float]] = {name: [] for name in names}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
     with workplace() as folder, provider() as url:
         os.chdir(folder)
         shell = start_ipython()
 
-        def run(source: str) -> float:
+        def run(source: str) -> tuple[float, float]:
             with contextlib.redirect_stdout(io.StringIO()):
-                began = time.perf_counter()
+                began, worked = time.perf_counter(), time.process_time()
                 ran = shell.run_cell(source)
-                took = time.perf_counter() - began
+                took = time.perf_counter() - began, time.process_time() - worked
             ran.raise_error()
             return took
 
@@ -220,7 +223,7 @@ def run_cells(kind: str, names: list[str]) -> dict[str, list[float]]:
 
 def main() -> None:
     names = [each for each in sys.argv[1:] if each in CELLS] or list(CELLS)
-    seconds: dict[str, dict[str, list[float]]] = {
+    seconds: dict[str, dict[str, list[tuple[float, float]]]] = {
         kind: {name: [] for name in names} for kind in ("plain", "recorded")
     }
     for _ in range(ROUNDS):
@@ -229,15 +232,27 @@ def main() -> None:
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             for name, runs in json.loads(done.stdout.splitlines()[-1]).items():
                 all_runs[name] += runs
-    plain, recorded = (
-        {name: statistics.median(runs) for name, runs in all_runs.items()}
-        for all_runs in seconds.values()
-    )
+    plain, recorded = (medians(all_runs, 0) for all_runs in seconds.values())
+    worked_plain, worked_recorded = (medians(all_runs, 1) for all_runs in seconds.values())
     ratios = {name: round(recorded[name] / plain[name], 3) for name in names}
     for name in names:
-        say(f"{name}: {ratios[name]} ({plain[name] * 1e3:.0f} -> {recorded[name] * 1e3:.0f} ms)")
+        worked = f"{worked_plain[name] * 1e3:.0f} -> {worked_recorded[name] * 1e3:.0f} ms"
+        passed = f"{plain[name] * 1e3:.0f} -> {recorded[name] * 1e3:.0f} ms"
+        say(f"{name}: {ratios[name]} ({passed}; of the processor's {worked})")
     whole = round(sum(recorded.values()) / sum(plain.values()), 3)
-    report("recording cells of LangGraph", f"<= {BAR}x", whole <= BAR, ratio=whole, **ratios)
+    worked_whole = round(sum(worked_recorded.values()) / sum(worked_plain.values()), 3)
+    report(
+        "recording cells of LangGraph",
+        f"<= {BAR}x",
+        whole <= BAR,
+        ratio=whole,
+        processor_ratio=worked_whole,
+        **ratios,
+    )
+
+
+def medians(all_runs: dict[str, list[tuple[float, float]]], clock: int) -> dict[str, float]:
+    return {name: statistics.median(run[clock] for run in runs) for name, runs in all_runs.items()}
 
 
 if __name__ == "__main__":

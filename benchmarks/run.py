@@ -23,6 +23,7 @@ NAMES = (
     "streaming",
     "cells",
     "pins",
+    "tasks",
     "graphs",
     "notebooks",
     "viewer",

@@ -51,13 +51,15 @@ class Spelled(NamedTuple):
 
 class ReadRequest(NamedTuple):
     """What a body was found to be: its digest as it counts, its JSON (whole floats as ints), whether
-    nothing in it can hide a secret (no escaped characters), and its spelling, where it has one.
+    nothing in it can hide a secret (no escaped characters), its spelling, where it has one, and its
+    JSON with as much of its list as is new.
     """
 
     digest: str
     value: dict[str, Any]
     clean: bool
     spelled: Spelled | None
+    news: dict[str, Any]
 
 
 class _Object(NamedTuple):
@@ -86,7 +88,7 @@ class _Beginning:
     whether History.word stands in it.
     """
 
-    data: bytes
+    data: memoryview
     exact: _Object
     counted: _Object
     opening: str
@@ -121,7 +123,7 @@ class BodyHistory:
             self._known = (beginning, *rest)[:_KEPT]
 
 
-def _is_continuation(body: bytes, beginning: bytes) -> bool:
+def _is_continuation(body: bytes, beginning: memoryview) -> bool:
     return body.startswith(beginning) and body[len(beginning) : len(beginning) + 1] in (b",", b"]")
 
 
@@ -195,13 +197,14 @@ class GrowingBody:
         escapes = "\\u" in text or (known is not None and known.escapes)
         end = self._start + len(text[: new.end].encode())
         until = _Beginning(
-            self._body[:end], exact, counted, opening, counting, head, self._digest_up_to(head, end),
+            memoryview(self._body)[:end], exact, counted, opening, counting, head, self._digest_up_to(head, end),
             version, escapes, dialect, self.marked,
         )  # fmt: skip
         if _BASE64 not in self._body[self._start :]:  # which goes on for as long as it likes
             self._history.remember_beginning(until, known)
         spelled = Spelled(dialect.name, exact.value) if dialect is not None else None
-        return ReadRequest(ended.hexdigest(), counted.value, not escapes, spelled)
+        news = counted._replace(items=new_counted.items).value
+        return ReadRequest(ended.hexdigest(), counted.value, not escapes, spelled, news)
 
     def _parse_object(self, text: str, scan: _Scan) -> _Object:
         """What of the object stands in the text: all of it, or what follows the known beginning.

@@ -131,7 +131,8 @@ class MatchedRequest(NamedTuple):
     what it is made of, a credential's name and a method's object aside. What takes no part in it is
     named: `by_type` what counts by its type or in samples, `masked` weak values that were masked,
     `given` what a replay gave the program a marker for. `plain` is what tells calls apart that are
-    the same else, by name; it is never written. `spelled` is its body as a record shows it, where that is proven.
+    the same else, by name; it is never written. `spelled` is its body as a record shows it, where that is proven,
+    `news` as much of `json` as is new, where it goes on from an earlier request.
     """
 
     match: str
@@ -145,6 +146,7 @@ class MatchedRequest(NamedTuple):
     by_value: tuple[str, ...] = ()
     plain: tuple[tuple[str, Any], ...] = ()
     spelled: Spelled | None = None
+    news: Any = None
 
     @property
     def hidden(self) -> bool:
@@ -170,17 +172,19 @@ def match_request(
     version = secrets.version
     masked = MaskedValues(f"{request.method} {request.url.partition('?')[0]}", secrets)
     address = _build_address(request, secrets)
-    read = spelled = None
+    read = spelled = news = None
     if growing is not None and not (ignore or request.large or "content-encoding" in request.named):
         read = growing.read(_build_exact_head(request), address, _CANONICAL, secrets)
     if read is not None:
-        match, value, clean, spelled = read
+        match, value, clean, spelled, news = read
         match = match[:_MATCH]
     else:
         text, value, clean = _read_counted_body(request, secrets, ignore, masked)
         match = _compute_digest(address, text)
     in_query = "?" in request.url and _note_masked_query(request.url, masked)
-    matched_request = MatchedRequest(match, exact, value, version if clean else 0, spelled=spelled)
+    matched_request = MatchedRequest(
+        match, exact, value, version if clean else 0, spelled=spelled, news=news
+    )
     matched_request = _add_masked_values(matched_request, masked)
     # a digest of it would help to guess it
     return (

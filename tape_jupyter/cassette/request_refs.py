@@ -92,7 +92,7 @@ def _build_item(value: Any) -> _Item:
     if len(data) > _SURELY_WORTH:
         size = len(data)
     else:
-        size = len(json.dumps(value, separators=(",", ":")))
+        size = len(_encode(value))
     return _Item(hashlib.sha256(data).digest(), size)
 
 
@@ -101,6 +101,7 @@ _PLAIN = 2
 takes ten times as long.
 """
 _SURELY_WORTH = 10 * WORTH
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _SCALAR = _Item(b"", 0)
 """Numbers and words like true are not referred to: lists of numbers stay on one line. All are this
 one item, which therefore never shows that two values are the same.
@@ -117,13 +118,22 @@ class _Sequence:
 
 class _Listed(NamedTuple):
     """A list as it was folded, what is known of its items, the bytes of those where they had to be
-    compared, and the sequence that it goes on from, or is.
+    compared, the sequence that it goes on from, or is, and the items of the list that it goes on from.
+    Of its `referable` first items each can be referred to.
     """
 
     value: list[Any]
     items: list[_Item]
     data: bytes
     sequence: _Sequence | None
+    before: list[_Item]
+    referable: int
+
+    def count_known(self, sequence: _Sequence) -> int:
+        """How many of its first items are known to be those of the sequence, and can be referred to:
+        none of them needs to be looked at again.
+        """
+        return min(self.referable, len(self.before)) if sequence.items is self.before else 0
 
 
 _LIST_HEAD = 5
@@ -150,7 +160,8 @@ def _build_listed(value: list[Any], earlier: Iterable[_Listed]) -> _Listed:
     for each in earlier:
         if each.data and data.startswith(each.data, _LIST_HEAD):
             return _grow_listed(value, each, kept)
-    return _Listed(value, list(map(_build_item, value)), kept, None)
+    items = list(map(_build_item, value))
+    return _Listed(value, items, kept, None, [], _count_referable(items, 0))
 
 
 def _has_same_objects(value: list[Any], earlier: _Listed) -> bool:
@@ -159,7 +170,18 @@ def _has_same_objects(value: list[Any], earlier: _Listed) -> bool:
 
 def _grow_listed(value: list[Any], before: _Listed, data: bytes) -> _Listed:
     items = [*before.items, *map(_build_item, value[len(before.value) :])]
-    return _Listed(value, items, data, before.sequence)
+    referable = before.referable
+    if referable == len(before.items):
+        referable = _count_referable(items, referable)
+    return _Listed(value, items, data, before.sequence, before.items, referable)
+
+
+def _count_referable(items: list[_Item], start: int) -> int:
+    """How many of the first items can be referred to; those before `start` can."""
+    for at in range(start, len(items)):
+        if not items[at].size:
+            return at
+    return len(items)
 
 
 def _find_foldable_values(
@@ -220,7 +242,7 @@ class RequestFolder:
         out: list[Any] = []
         items, at = listed.items, 0
         while at < len(value):
-            length, sequence, start = self._find_remembered_stretch(path, items, at)
+            length, sequence, start = self._find_remembered_stretch(path, listed, at)
             if sequence and _is_worth_folding(items, at, length):
                 name = _format_owner(run, *sequence.owner)
                 out.append({MARK: f"{name} {path}[{start}:{start + length}]"})
@@ -230,20 +252,20 @@ class RequestFolder:
         return value if out == value else out
 
     def _find_remembered_stretch(
-        self, path: str, items: list[_Item], at: int
+        self, path: str, listed: _Listed, at: int
     ) -> tuple[int, _Sequence | None, int]:
         """How many items from `at` on stand in one remembered list (at least 1: itself), in which,
         and where.
         """
+        items = listed.items
         location = self._items.get((path, items[at].digest)) if items[at].size else None
         if location is None:
             return 1, None, 0
         sequence, start = location
-        length = 0
+        length = listed.count_known(sequence) if at == start == 0 else 0
         for mine, other in zip(
-            items[at:] if at else items, sequence.items[start:] if start else sequence.items,
-            strict=False,
-        ):  # fmt: skip
+            items[at + length :], sequence.items[start + length :], strict=False
+        ):
             if (mine is not other and mine != other) or not mine.size:
                 break
             length += 1
@@ -295,6 +317,8 @@ class RequestFolder:
 
 
 def _is_continuation(listed: _Listed, sequence: _Sequence) -> bool:
+    if sequence.items is listed.before:
+        return True
     size = len(sequence.items)
     return size <= len(listed.items) and all(map(operator.is_, listed.items, sequence.items))
 

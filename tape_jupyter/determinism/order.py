@@ -201,29 +201,37 @@ class Turns:
         return self._waited <= BEGIN_IN_ALL and self._take_turn(place, patience)
 
     def _take_turn(self, place: Place, patience: float) -> bool:
+        acts = None
+        if not (self._waiting or self._computing):
+            acts = self._active(LOOKS, self._computing, None)
+            if acts is None and not self._waiting:
+                return True
         entry = (place, Signal())
         with self._lock:
             insort(self._waiting, entry, key=itemgetter(0))
         try:
-            return self._wait_for_turn(entry, patience)
+            return self._wait_for_turn(entry, patience, acts)
         finally:
             with self._lock:
                 self._waiting.remove(entry)
                 if self._waiting:
                     self._waiting[0][1].set()
 
-    def _wait_for_turn(self, entry: tuple[Place, Signal], patience: float) -> bool:
+    def _wait_for_turn(
+        self, entry: tuple[Place, Signal], patience: float, acts: int | None
+    ) -> bool:
         """A thread that was waited for in vain is not waited for again until it was seen to wait
-        itself.
+        itself. `acts`: the one that was seen to act just now.
         """
         began = spent = 0.0
         active, gap = None, _GAPS[0]
         while True:
             if not self._is_first(entry):
                 entry[1].wait()
-                began, active = 0.0, None
+                began, active, acts = 0.0, None, None
                 continue
-            active = self._active(LOOKS, self._computing, active)
+            active = self._active(LOOKS, self._computing, active) if acts is None else acts
+            acts = None
             if active is None:
                 if not self._is_first(entry) or self._forget_resting_threads():
                     continue
@@ -268,10 +276,12 @@ class Handovers:
         self._turns, self._watch = turns, watch
         self._runs: list[_Run] = []
         self._strands: set[str] = set()
-        self._timers: Counter[str] = Counter()
+        self._timers: dict[str, int] = {}
         self._count = self._begun = 0
         self._has_tasks = False
         self._loops: dict[int, _Loop | None] = {}
+        self._last: tuple[Any, _Loop | None] = (None, None)
+        """The loop that was asked about last, and its state."""
         self._lock = threading.Lock()
 
     @property
@@ -281,10 +291,18 @@ class Handovers:
 
     def timer(self, lineage: str) -> str:
         """The name of a timer or sleep that this strand sets now."""
+        return timer_name(lineage, self.number_timer(lineage))
+
+    def number_timer(self, lineage: str) -> int:
+        """The number, among its own, of a timer or sleep that this strand sets now."""
         with self._lock:
-            number = self._timers[lineage]
-            self._timers[lineage] += 1
-        return timer_name(lineage, number)
+            number = self._timers.get(lineage, 0)
+            self._timers[lineage] = number + 1
+        return number
+
+    def note_timer(self, lineage: str, number: int, *, together: bool) -> None:
+        """That timer goes off now."""
+        self.note(timer_name(lineage, number), lineage, together=together)
 
     def note(
         self, what: Named | str, lineage: str, *, together: bool = False, at_once: bool = False
@@ -429,7 +447,13 @@ class Handovers:
     def _find_running_loop(self) -> _Loop | None:
         """The loop that runs here; None where none does that can be watched."""
         loop = events._get_running_loop()  # noqa: SLF001 - the one that does not raise
-        return None if loop is None else self._find_loop_state(loop)
+        if loop is None:
+            return None
+        last, state = self._last
+        if last is not loop:
+            state = self._find_loop_state(loop)
+            self._last = loop, state
+        return state
 
     def _find_loop_state(self, loop: Any) -> _Loop | None:
         selector = getattr(loop, "_selector", None)

@@ -252,7 +252,8 @@ def call_facts(
     request: Request, reply: Reply | None = None, *, parsed: Any = None, reply_json: Any = None
 ) -> Facts:
     """What can be told of one call. Never raises. `parsed` is the request's JSON and `reply_json` the
-    reply's (`said_json`), where the caller has them already.
+    reply's (`said_json`), where the caller has them already. Of a `parsed` without earlier messages
+    the results are without theirs.
     """
     known = identify(request)
     if reply is not None and reply.status == 101:

@@ -247,6 +247,10 @@ class Secrets:
         )  # header values and URLs looked at: most requests carry nothing new
         self._finder: spellings.Finder | None = None  # compiled again after something was learned
         self._patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
+        self._clean_url: tuple[str, object, object] = ("", None, None)
+        """The plain URL that was looked at last, and what was looked for in it: one call asks
+        several times.
+        """
         self._learned = 1
         self._stand_ins: dict[str, str] = {}  # value -> what it stands for, as people are told
         self._stand_in_finder = spellings.finder({})
@@ -624,7 +628,11 @@ class Secrets:
 
     def scrub_url(self, url: str) -> str:
         """The URL with its user part and the values of secret query keys replaced by markers."""
+        sought = (url, self._get_finder(), self._patterns)
+        if self._clean_url == sought:
+            return url
         if "?" not in url and "@" not in url and not self.suspicious(url):
+            self._clean_url = sought
             return url
         url = self.scrub(url)[0]
         url = re.sub(

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -360,7 +361,9 @@ class HttpCapture(RecorderBase, NullRecorder):
         super().__init__(cell, secrets, matched, kind, where)
         self.request = request
         self._head: tuple[int, Headers, str, str] | None = None
-        self._chunks = Arrived(self._create_spool if hasattr(os, "pread") else None)
+        # no method of its own: a ring would hold the request's body until the collector comes
+        spool = partial(_create_spool, cell, secrets)
+        self._chunks = Arrived(spool if hasattr(os, "pread") else None)
         self._waits: list[float] = []
         self._kept: tuple[int, End] | None = None
         self._pending: tuple[End, BaseException | None] | None = None
@@ -401,9 +404,6 @@ class HttpCapture(RecorderBase, NullRecorder):
             int(length) if length.isdigit() else None,
         )
         self.handed()
-
-    def _create_spool(self) -> Spool:
-        return Spool(self.cell.large_bodies(), self.secrets, keep_sent=False)
 
     def chunk(self, data: bytes) -> None:
         try:
@@ -514,7 +514,7 @@ class HttpCapture(RecorderBase, NullRecorder):
         reply = self._build_reply(end, error)
         self._json = registry.said_json(reply)
         facts = registry.call_facts(
-            self.request, reply, parsed=self.matched_request.json, reply_json=self._json
+            self.request, reply, parsed=self._get_request_news(), reply_json=self._json
         )
         self._warn_of_untaped_tools(facts)
         self.tags = self.cell.tags.with_user(self.tags, facts.user)
@@ -530,6 +530,13 @@ class HttpCapture(RecorderBase, NullRecorder):
             error=failure_word(reply, error),
         )
         self._commit_call(self.request, reply, facts.record(), row)
+
+    def _get_request_news(self) -> Any:
+        """The request's JSON; of one that goes on from an earlier one what that did not hand back
+        yet: nobody looks at the same messages in each turn.
+        """
+        asked = self.matched_request
+        return asked.json if asked.news is None else asked.news
 
     def _warn_of_untaped_tools(self, facts: registry.Facts) -> None:
         for name in self.cell.tools.asked.untaped(facts, self.cell.request.namespace):
@@ -547,6 +554,10 @@ class HttpCapture(RecorderBase, NullRecorder):
             self.cell.cassette.append_more(self.entry, late, self.secrets)
         except (CassetteError, OSError) as problem:
             self.cell.lose(f"the last bytes of call {self.id} are NOT on the tape: {problem}")
+
+
+def _create_spool(cell: TapedCell, secrets: Secrets) -> Spool:
+    return Spool(cell.large_bodies(), secrets, keep_sent=False)
 
 
 def failure_word(reply: Reply, error: BaseException | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tape_jupyter.cassette import external_texts
 from tape_jupyter.cassette.cassette import Entry
-from tape_jupyter.cassette.growing_history import BodyHistory
+from tape_jupyter.cassette.growing_history import BodyHistory, GrowingBody
 from tape_jupyter.cassette.match_key import MatchedRequest, exact_digest, json_value, match_request
 from tape_jupyter.cassette.runs import span_of
 from tape_jupyter.cassette.takes.overrides import overridden_inside
@@ -291,25 +291,26 @@ class Interceptor(Tape):
                 return telemetry.unsent(request, cell)
             return telemetry.passing(request, cell)
         self.desk.secrets.learn_request(request)
-        if self._is_certainly_live(cell, request):
+        growing = self._history.build_growing_body(request.body)
+        if self._is_certainly_live(cell, request, growing):
             # its match key is computed when somebody asks for it: the program does not wait for it
             self._require_key(cell, request)
             self._open_run(cell, request)
-            matching = partial(self._match_request, cell, request)
+            matching = partial(self._match_request, cell, request, growing)
             where = self._locate_call(cell, origin)
             return HttpCapture(cell, self.desk.secrets, matching, kind, where, request)
-        matched = self._match_request(cell, request)
-        self._tape_offered_tools(cell, request, matched.json)
+        matched = self._match_request(cell, request, growing)
+        self._tape_offered_tools(cell, request, growing, matched.json)
         answered = partial(self._answer_http_call, cell, origin, request, kind, matched)
         return self._decide_and_answer(cell, origin, matched, request, kind, answered)
 
-    def _is_certainly_live(self, cell: TapedCell, request: Request) -> bool:
+    def _is_certainly_live(self, cell: TapedCell, request: Request, growing: GrowingBody) -> bool:
         """Whether it goes out whatever it asks, and nothing else hangs on what that is: it need not
         be known yet.
         """
         return (
             not _is_decided_per_call(cell)
-            and not self._may_offer_tools(cell, request)
+            and not self._may_offer_tools(cell, growing)
             and not opens_dialogue(request)
         )
 
@@ -348,6 +349,10 @@ class Interceptor(Tape):
         if sent is not None:  # it is found by what the program asks
             request = sent
             matched = MatchedRequest(matched.match, discriminator=matched.discriminator)
+        if _is_decided_per_call(
+            cell
+        ):  # what it goes on from may have been played, and not looked at
+            matched = matched._replace(news=None)
         capture: HttpCapture
         if opens_dialogue(request):
             offer = self.desk.tape_tools
@@ -363,8 +368,9 @@ class Interceptor(Tape):
         capture.instead = sent
         return capture
 
-    def _match_request(self, cell: TapedCell, request: Request) -> MatchedRequest:
-        growing = self._history.build_growing_body(request.body)
+    def _match_request(
+        self, cell: TapedCell, request: Request, growing: GrowingBody
+    ) -> MatchedRequest:
         exact = exact_digest(request, growing)
         # the very bytes of a recorded call have its match key: nothing is parsed or masked for it
         known = ""
@@ -717,9 +723,11 @@ class Interceptor(Tape):
             text = f"{title(call)} was not sent, since it could not be recorded: {error}"
             raise cell.refuse(BlockedConnection(text)) from error
 
-    def _tape_offered_tools(self, cell: TapedCell, request: Request, body: Any) -> None:
+    def _tape_offered_tools(
+        self, cell: TapedCell, request: Request, growing: GrowingBody, body: Any
+    ) -> None:
         """Tape the functions that this request offers as tools."""
-        if not self._may_offer_tools(cell, request):
+        if not self._may_offer_tools(cell, growing):
             return
         if names := declared_tools(json_value(request.body) if body is None else body):
             self.desk.tape_tools(cell, names)
@@ -736,17 +744,13 @@ class Interceptor(Tape):
         if (
             recorded
             and isinstance(reply, Reply)
-            and not self._may_offer_tools(cell, request)
+            and not self._may_offer_tools(cell, self._history.build_growing_body(request.body))
             and _may_ask_for_tools(reply)
         ):
             self.desk.tape_known_tools(cell)
 
-    def _may_offer_tools(self, cell: TapedCell, request: Request) -> bool:
-        return bool(
-            cell.request.options.get("tools")
-            or cell.execution.selection
-            or self._history.build_growing_body(request.body).marked
-        )
+    def _may_offer_tools(self, cell: TapedCell, growing: GrowingBody) -> bool:
+        return bool(cell.request.options.get("tools") or cell.execution.selection or growing.marked)
 
 
 @dataclass(frozen=True, slots=True)

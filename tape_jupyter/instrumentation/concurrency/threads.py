@@ -76,10 +76,12 @@ def going_on(body: Any) -> list[str]:
 
 def _note_work(work: Any, runs: Any) -> None:
     body = BODY.get()
+    if body is None:
+        return
     while isinstance(runs, functools.partial):
         runs = runs.func
     code = getattr(runs, "__code__", None) or getattr(runs, "cr_code", None)
-    if body is not None and code is not None and not is_library_file(code):
+    if code is not None and not is_library_file(code):
         _WORK[work] = body, code
 
 

@@ -110,13 +110,17 @@ def _find_caller_clock() -> Any | None:
     """The clock of the cell whose code sets a timer by calling the caller of this; None where it is
     not the tape's.
     """
+    if _is_loops_own(clock_callers.module_of(2)):
+        return None
     clock = clock_callers.clock_here()
-    if clock is None or not (clock.sleeps or clock.order is not None):
-        return None
-    module = clock_callers.module_of(2)
-    if clock_callers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS):
-        return None
-    return clock
+    return clock if clock is not None and (clock.sleeps or clock.order is not None) else None
+
+
+def _is_loops_own(module: Any) -> bool:
+    """Whether timers that this module sets are no program's: a loop's `call_later` asks its own
+    `time` and `call_at`, which comes by here again.
+    """
+    return clock_callers.is_plumbing(module) and not str(module).startswith(_FOR_OTHERS)
 
 
 def _wrap_call_later(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -131,9 +135,9 @@ def _wrap_call_later(original: Callable[..., Any]) -> Callable[..., Any]:
         if clock is None:
             return original(loop, delay, callback, *args, context=context)
         if clock.order is not None:
-            return _make_ordered_timer(
-                clock.order, partial(original, loop, delay), loop, callback, args, context
-            )
+            wrapper = _TimerCallback(clock.order, loop, callback, args)
+            wrapper.timer = original(loop, delay, wrapper, context=context)
+            return wrapper.timer
         return _make_timer(loop, clock, max(0.0, delay), callback, args, context)
 
     return call_later
@@ -151,39 +155,25 @@ def _wrap_call_at(original: Callable[..., Any]) -> Callable[..., Any]:
         if clock is None:
             return original(loop, when, callback, *args, context=context)
         if clock.order is not None:
-            return _make_ordered_timer(
-                clock.order, partial(original, loop, when), loop, callback, args, context
-            )
+            wrapper = _TimerCallback(clock.order, loop, callback, args)
+            wrapper.timer = original(loop, when, wrapper, context=context)
+            return wrapper.timer
         return _make_timer(loop, clock, max(0.0, when - clock.loop_time()), callback, args, context)
 
     return call_at
 
 
-def _make_ordered_timer(
-    order: Any,
-    make: Callable[..., Any],
-    loop: Any,
-    callback: Any,
-    args: tuple[Any, ...],
-    context: Context | None,
-) -> Any:
-    """A timer of the loop's own that tells when it goes off."""
-    wrapper = _TimerCallback(order, loop, callback, args)
-    wrapper.timer = make(wrapper, context=context)
-    return wrapper.timer
-
-
 class _TimerCallback:
-    """What the loop calls in place of a timer's callback. A tool's body does not run in replay: its
-    timers wait their turn, and have no name in the order.
+    """What the loop calls in place of a timer's callback, `timer`: it tells when it goes off. A tool's
+    body does not run in replay: its timers wait their turn, and have no place in the order.
     """
 
-    __slots__ = ("args", "callback", "loop", "name", "order", "strand", "timer")
+    __slots__ = ("args", "callback", "loop", "number", "order", "strand", "timer")
 
     def __init__(self, order: Any, loop: Any, callback: Any, args: tuple[Any, ...]) -> None:
         self.order, self.loop, self.callback, self.args = order, loop, callback, args
         self.strand = clock_callers.strand_here()
-        self.name = "" if is_body(self.strand) else order.timer(self.strand)
+        self.number = None if is_body(self.strand) else order.number_timer(self.strand)
         self.timer: Any = None
 
     def __call__(self) -> None:
@@ -196,8 +186,8 @@ class _TimerCallback:
             self.callback(*self.args)
 
     def _note_order(self, *, together: bool) -> None:
-        if self.name:
-            self.order.note(self.name, self.strand, together=together)
+        if self.number is not None:
+            self.order.note_timer(self.strand, self.number, together=together)
 
     def later(self, rested: bool) -> bool:
         if self.timer.cancelled() or self.loop.is_closed():
@@ -237,10 +227,10 @@ def _wrap_timer_run(
 def _wrap_time(original: Callable[[Any], float]) -> Callable[[Any], float]:
     @functools.wraps(original)
     def loop_time(loop: Any) -> float:
-        clock = clock_callers.clock_here()
-        if clock is None:
+        module = clock_callers.module_of(1)
+        if _is_loops_own(module) or (clock := clock_callers.clock_here()) is None:
             return original(loop)
-        if not _sets_deadlines(clock_callers.module_of(1)):
+        if not _sets_deadlines(module):
             reading = clock_callers.read_clock("monotonic")
         elif _is_asked_by_program():
             reading = clock_callers.read_clock("monotonic", between=2)

@@ -50,7 +50,23 @@ def found(body: bytes, secrets: Secrets, history: BodyHistory | None):
         call, secrets, asked.json, digest=not asked.exact, spelled=asked.spelled
     )
     clean = asked.clean if history is None or asked.clean else secrets.version
-    return json.dumps([asked._replace(spelled=None, clean=0), section]), clean
+    return json.dumps([asked._replace(spelled=None, clean=0, news=None), section]), clean
+
+
+def test_of_a_conversation_that_goes_on_only_what_is_new_is_handed_on():
+    history, secrets = BodyHistory(), Secrets()
+    talk = [{"role": "user", "content": LONG}, {"role": "assistant", "content": "yes"}]
+    new = [{"role": "user", "content": "and now?"}, {"role": "assistant", "content": "no"}]
+    seen = []
+    for said in (talk, [*talk, *new], [*talk, *new], [*new, *talk]):
+        body = json.dumps({"model": "m", "messages": said, "user": "u"}, separators=(",", ":"))
+        growing = history.build_growing_body(body.encode())
+        asked = match_key.match_request(request(body.encode()), secrets, (), "", growing)
+        assert asked.json["messages"] == said
+        seen.append(asked.news)
+    assert seen == [
+        {"model": "m", "messages": each, "user": "u"} for each in (talk, new, [], [*new, *talk])
+    ]
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -1,6 +1,7 @@
 """A live call as it happens: committed in time, kept whole whatever ends it, and never in the program's way."""
 
 import asyncio
+import gc
 import threading
 
 import anthropic
@@ -11,6 +12,7 @@ import pytest
 import tape_jupyter as tape
 from tape_jupyter.cassette.journal import Journal
 from tape_jupyter.session import session
+from tape_jupyter.session.http_recorder import HttpCapture
 from tests.harness.provider import Scripted, sse
 from tests.harness.taped_cells import ask, on_tape, question, taped, texts
 from tests.harness.timing import Expires
@@ -400,14 +402,28 @@ def test_a_tool_whose_task_was_cancelled_is_the_programs_unless_the_cell_was_int
     assert [entry.request().arguments for entry in on_tape(path).calls] == [{"n": 1}]
 
 
+def test_a_call_that_is_on_the_tape_is_let_go_before_the_collector_comes(provider, path):
+    client = anthropic.Anthropic(base_url=provider.url, api_key="k")
+    gc.collect()
+    gc.disable()  # each request of an agent holds all of its history
+    try:
+        with client, tape.recording(path):
+            for text in ("one", "two", "three"):
+                client.messages.create(**question(text))
+            kept = [each for each in gc.get_objects() if isinstance(each, HttpCapture)]
+    finally:
+        gc.enable()
+    assert texts(path) == ["one", "two", "three"] and kept == []
+
+
 # ---------------------------------------------------------------- tools that no tap saw
 
 
-def hidden_loop(provider):
+def hidden_loop(provider, asked="roll the dice"):
     """An agent whose tool is answered in line: no function that could be found."""
     tools = [{"name": "roll", "input_schema": {"type": "object", "properties": {}}}]
     client = anthropic.Anthropic(base_url=provider.url, api_key="k")
-    messages = [{"role": "user", "content": "roll the dice"}]
+    messages = [{"role": "user", "content": asked}]
     for _ in range(2):
         reply = client.messages.create(model="m", max_tokens=9, tools=tools, messages=messages)
         use = next(block for block in reply.content if block.type == "tool_use")
@@ -420,9 +436,10 @@ def hidden_loop(provider):
         messages.append({"role": "user", "content": "again"})
 
 
-def test_a_tool_whose_result_was_not_taped_is_named_once_and_marks_the_run(provider, path):
+@pytest.mark.parametrize("asked", ["roll the dice", "roll the dice, " * 100])
+def test_a_tool_whose_result_was_not_taped_is_named_once_and_marks_the_run(provider, path, asked):
     with tape.recording(path) as block:
-        hidden_loop(provider)
+        hidden_loop(provider, asked)
     (warning,) = block.report.warnings
     assert "the result of tool roll was not taped" in warning and "@tape.tool" in warning
     (end,) = on_tape(path).ended.values()
