@@ -45,9 +45,9 @@ from tape_jupyter.effects.paths import (
     suspended_frame,
 )
 from tape_jupyter.effects.quiet_connections import (
-    OPENING_SQL,
     called_names,
     functions_in_schema,
+    hear_of_files,
     own_functions,
 )
 from tape_jupyter.effects.reached import ReachedObject, describe_reached
@@ -398,10 +398,10 @@ class Snapshot:
         )
         return [name for name in (*paths, *engines) if name]
 
-    @property
-    def makes_databases(self) -> bool:
-        """Whether a text within reach may have SQLite open a file that nothing else names."""
-        return OPENING_SQL in self._called
+    def hear_of_files(self) -> None:
+        """From now on the audit hooks are told where SQL has a connection within reach open a file."""
+        for node in self._connections:
+            hear_of_files(node.value)
 
     def _may_write(self, node: ReachedObject) -> bool:
         """Whether code that writes into arrays or containers names the variable that leads to this

@@ -58,7 +58,7 @@ from tape_jupyter.instrumentation.tools.output import (
     shows_to_person,
 )
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.tool_files import CodeOnFiles, ToolFiles, found_otherwise, redo_files
+from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
 from tape_jupyter.session.tool_settings import ToolSettings, set_again, set_handler_again
 
 KINDS = ("output", "memory", "files")
@@ -136,10 +136,10 @@ class ObservedBody:
                 self._cell.folder, self._is_running_here, self._cell.request.notebook
             )
             if self._snapshot is None:
-                self._files.begin((), CodeOnFiles())
+                self._files.begin(())
             else:
-                code = CodeOnFiles(self._snapshot.makes_databases, self._snapshot.words)
-                self._files.begin(self._snapshot.files(), code)
+                self._files.begin(self._snapshot.files(), self._snapshot.words)
+                self._snapshot.hear_of_files()
 
     def _note_concurrent_bodies(self) -> None:
         """Bodies that run beside each other note it: whose of them changed what is not seen."""
