@@ -5,6 +5,7 @@ path.
 from __future__ import annotations
 
 import functools
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import BuiltinMethodType, MethodType
@@ -35,6 +36,7 @@ from tape_jupyter.encoding.values.walker import (
 from tape_jupyter.errors import CassetteError
 
 STANDING = "standing"
+VIEW = "view"
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
@@ -183,11 +185,33 @@ class Writing(Freezer):
                 return {TYPE: STANDING, "at": path}
             if self._is_made(value):
                 return self._refer_to_made(value, at)
+            if id(value) not in self._seen and self._is_view(value):
+                return self._freeze_once(value, at, self._freeze_view)
             if kind in _CODE or isinstance(value, type):
                 return self._freeze_code(value, at)
             if is_namedtuple(kind):
                 return self._freeze_once(value, at, super().freeze)
         return super().freeze(value, at)
+
+    def _is_view(self, value: Any) -> bool:
+        """Whether it is a part of an array that stands in the program, or is written already."""
+        numpy = sys.modules.get("numpy")
+        if numpy is None or type(value) is not numpy.ndarray or not is_viewable(value.base):
+            return False
+        base = value.base
+        return id(base) in self._seen or self._unchanged(base) is not None
+
+    def _freeze_view(self, value: Any, at: At) -> dict[str, Any]:
+        base = value.base
+        start = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        return {
+            TYPE: VIEW,
+            "of": self.freeze(base, (at, "of")),
+            "offset": start,
+            "shape": list(value.shape),
+            "strides": list(value.strides),
+            "dtype": value.dtype.str,
+        }
 
     def _is_made(self, value: Any) -> bool:
         kind = type(value)
@@ -295,6 +319,14 @@ def _is_in_record(at: At) -> bool:
     return at is not None and at[1] == MADE
 
 
+def is_viewable(base: Any) -> bool:
+    """Whether it is an array in one piece, of plain values, others of which share the memory."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or type(base) is not numpy.ndarray:
+        return False
+    return bool(base.flags.c_contiguous and base.dtype.isbuiltin == 1 and not base.dtype.hasobject)
+
+
 class EffectReader(Thawer):
     """The other direction; `resolve` gives the object of a path."""
 
@@ -308,6 +340,7 @@ class EffectReader(Thawer):
                 ("class", _thaw_class),
                 ("method", _thaw_method),
                 ("partial", _thaw_partial),
+                (VIEW, _thaw_view),
             )
         }
         super().__init__(lambda name: codecs.get(name) or registry.state_codec_named(name))
@@ -339,6 +372,18 @@ def _thaw_partial(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     if type(parts["func"]) not in _METHODS:
         raise CassetteError("it calls what no recording may")
     return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
+
+
+def _thaw_view(s: dict[str, Any], walk: Thawer, at: At) -> Any:
+    base = walk.thaw(s["of"], (at, "of"))
+    if not is_viewable(base):
+        raise CassetteError("there is no array here whose memory it shares")
+    numpy = sys.modules["numpy"]
+    kind = numpy.dtype(need(s["dtype"], str, at))
+    if kind.hasobject or kind.isbuiltin != 1:
+        raise CassetteError(f"an array of {kind} has no memory that others share")
+    # within the base's memory: NumPy looks
+    return numpy.ndarray(s["shape"], kind, base, s["offset"], s["strides"])
 
 
 def _write_nothing(_value: Any, _walk: Freezer, _at: At) -> dict[str, Any]:

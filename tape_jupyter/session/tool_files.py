@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import Change
+from tape_jupyter.dataflow.tracing.ambient import umask
 from tape_jupyter.dataflow.tracing.files import (
     FileWatch,
     Touched,
@@ -105,6 +106,7 @@ class ToolFiles:
         modes = _find_changed(touched.modes, permissions)
         times = _find_changed(touched.times, file_times)
         changes = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
+        modes |= _find_unusual_modes(changes)
         for path, change in changes.items():
             if (
                 _OURS.search(path)
@@ -153,6 +155,15 @@ def _find_changed(
     """What is otherwise now of the files of which it was set."""
     now = {path: read(path) for path in before}
     return {path: each for path, each in now.items() if each is not None and each != before[path]}
+
+
+def _find_unusual_modes(changes: Mapping[str, Change]) -> dict[str, int]:
+    """Permissions of new files and folders that were made with others than new ones get."""
+    made = {path: each.after for path, each in changes.items() if each.before is None}
+    new = {path: content for path, content in made.items() if content is not None}
+    mask = umask() if new else 0
+    usual = {path: (0o777 if new[path] is DIRECTORY else 0o666) & ~mask for path in new}
+    return _find_changed(usual, permissions)
 
 
 def _is_removed(path: str, changes: Mapping[str, Change], touched: Touched) -> bool:

@@ -280,7 +280,8 @@ class _Tee:
 
     @property
     def buffer(self) -> Any:
-        return _BytesTee(self._stream, self._name)
+        """Raises AttributeError where the stream has none."""
+        return _BytesTee(self._stream, self._name) if self._stream.buffer else None
 
 
 class _BytesTee:
