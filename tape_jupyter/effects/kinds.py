@@ -437,7 +437,7 @@ MACHINERY = (
     "langgraph._internal.", "workflows.", "llama_index.core.workflow.", "llama_index.core.callbacks.",
     "llama_index.core.agent.", "llama_index.core.instrumentation.", "llama_index_instrumentation.",
     "pydantic_ai.models.", "pydantic_ai.providers.", "pydantic_ai._", "pydantic_ai.agent.", "pydantic_ai.toolsets.",
-    "agents.models.", "agents.tracing.", "agents.run.", "agents.run_internal.",
+    "jinja2.utils.LRUCache.", "agents.models.", "agents.tracing.", "agents.run.", "agents.run_internal.",
 )  # fmt: skip
 """The same, of packages that also have objects which a program keeps its state in: stores,
 memories, contexts.

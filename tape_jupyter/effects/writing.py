@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import BuiltinMethodType, MethodType
@@ -37,6 +38,7 @@ from tape_jupyter.errors import CassetteError
 
 STANDING = "standing"
 VIEW = "view"
+WEAK = "weak reference"
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
@@ -185,13 +187,22 @@ class Writing(Freezer):
                 return {TYPE: STANDING, "at": path}
             if self._is_made(value):
                 return self._refer_to_made(value, at)
-            if id(value) not in self._seen and self._is_view(value):
-                return self._freeze_once(value, at, self._freeze_view)
+            if reference := self._refer(value, at):
+                return reference
             if kind in _CODE or isinstance(value, type):
                 return self._freeze_code(value, at)
             if is_namedtuple(kind):
                 return self._freeze_once(value, at, super().freeze)
         return super().freeze(value, at)
+
+    def _refer(self, value: Any, at: At) -> dict[str, Any]:
+        """What leads to another object and has nothing of its own; {} for any other."""
+        if type(value) is weakref.ReferenceType and _is_plain_reference(value):
+            return {TYPE: WEAK, "to": self.freeze(value(), (at, "to"))}
+        if id(value) in self._seen or not self._is_view(value):
+            return {}
+        reference: dict[str, Any] = self._freeze_once(value, at, self._freeze_view)
+        return reference
 
     def _is_view(self, value: Any) -> bool:
         """Whether it is a part of an array that stands in the program, or is written already."""
@@ -341,6 +352,7 @@ class EffectReader(Thawer):
                 ("method", _thaw_method),
                 ("partial", _thaw_partial),
                 (VIEW, _thaw_view),
+                (WEAK, _thaw_weak),
             )
         }
         super().__init__(lambda name: codecs.get(name) or registry.state_codec_named(name))
@@ -372,6 +384,19 @@ def _thaw_partial(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     if type(parts["func"]) not in _METHODS:
         raise CassetteError("it calls what no recording may")
     return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
+
+
+def _is_plain_reference(reference: weakref.ReferenceType[Any]) -> bool:
+    """Whether it leads to something, and nothing is called when that goes."""
+    return reference() is not None and reference.__callback__ is None
+
+
+def _thaw_weak(s: dict[str, Any], walk: Thawer, at: At) -> Any:
+    target = walk.thaw(s["to"], (at, "to"))
+    try:
+        return weakref.ref(target)
+    except TypeError as why:
+        raise CassetteError(str(why)) from None
 
 
 def _thaw_view(s: dict[str, Any], walk: Thawer, at: At) -> Any:

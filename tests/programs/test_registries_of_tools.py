@@ -99,6 +99,21 @@ COMES_BACK = {
         "os.link('one', 'two')\npathlib.Path('two').write_text('2')",
         "pathlib.Path('one').read_text(), pathlib.Path('two').read_text()",
     ),
+    "a file put in the place of another": (
+        "import os, pathlib, tempfile\npathlib.Path('kept').write_text('1')\nos.chmod('kept', 0o644)",
+        "handle, name = tempfile.mkstemp(dir='.')\nos.write(handle, b'2')\nos.close(handle)\nos.replace(name, 'kept')",
+        "pathlib.Path('kept').read_text(), oct(os.stat('kept').st_mode)",
+    ),
+    "weak references": (
+        "import weakref\nclass Thing:\n    pass\nthing, kept = Thing(), {}",
+        "kept[weakref.ref(thing)] = made = Thing()\nmade.above = weakref.ref(made)",
+        "kept[weakref.ref(thing)].above() is kept[weakref.ref(thing)]",
+    ),
+    "a template": (
+        "import jinja2\nopen('t', 'w').write('hi {{ x }}')\nsites = jinja2.Environment(loader=jinja2.FileSystemLoader('.'))",
+        "page = sites.get_template('t').render(x=1)\nwith open('page', 'w') as file:\n        file.write(page)",
+        "sites.get_template('t').render(x=2)",
+    ),
     "a function of the program's for `open`": (
         "import builtins, io\nbuiltins.open = io.open",
         "real, builtins.open = builtins.open, lambda *_: None\nbuiltins.open = real",
@@ -203,6 +218,11 @@ IS_SAID = {
         "kept[id(thing)] = 1",
         "by the id of thing",
     ),
+    "an array that processes share": (
+        "import multiprocessing\nshared = multiprocessing.Array('i', 3)",
+        "shared[1] = 5",
+        "shared",
+    ),
     "how text is written": (
         "file = open('text', 'w')",
         "file.reconfigure(line_buffering=True)",
@@ -216,6 +236,7 @@ def as_before(tmp_path, monkeypatch):
     """Each test in a folder of its own; what cannot be put back else ends with the test."""
     import builtins
     import decimal
+    import faulthandler
     import logging
     import signal
     import warnings
@@ -233,6 +254,7 @@ def as_before(tmp_path, monkeypatch):
     logger.filters.clear()
     logger.handlers.clear()
     vars(builtins).pop("_", None)
+    faulthandler.unregister(signal.SIGUSR1)
 
 
 def program_of(setup, body, look, tmp_path, monkeypatch):

@@ -356,6 +356,7 @@ class FileWatch:
         path, other = (_resolve_path_argument(args, at, _TWO[event] + at) for at in (0, 1))
         if moves := event in ("os.rename", "shutil.move"):
             self._note_tree(path, other)
+            self._note_old_metadata("os.chmod", other)
         # what is written by either of two names of one file is written to both
         self._note_path(path, read=True, write=moves or event == "os.link")
         self._note_path(other, write=True)
