@@ -114,8 +114,10 @@ class ObservedBody:
         self._sinks: Mapping[str, Any] = {}
         self._program_sinks: Mapping[str, Any] = {}
         """Those when nobody else's body ran: what a body beside it put there stands among the others."""
-        self._changed_before: list[dict[str, Any]] = []
-        """What it changed before the event that it is about to show, of what that is shown with."""
+        self._changed_before: list[dict[str, Any]] | None = None
+        """What it changed before the event that it is about to show through code of the program's, of
+        what that code looks at.
+        """
         self._cancelled = 0
         self._lost: list[str] = []
         """In words, what of what it showed cannot be written."""
@@ -195,7 +197,7 @@ class ObservedBody:
             self._around.record_output(event, sink)
         if "output" in self._left_out:
             return
-        changed, self._changed_before = self._changed_before, []
+        changed, self._changed_before = self._changed_before, None
         event = self._as_shown(event, sink)
         if not event:
             return
@@ -203,7 +205,7 @@ class ObservedBody:
             self._lost.append(event["lost"])
             return
         group = self._choose_group()
-        together = bool(self._groups) and self._groups[-1] == group and not changed
+        together = bool(self._groups) and self._groups[-1] == group and changed is None
         for name in ("out", "err"):  # text that follows text is one text
             if together and name in event and name in self._events[-1]:
                 self._events[-1][name] += event[name]

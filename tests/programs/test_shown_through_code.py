@@ -255,3 +255,32 @@ def found():
     live, again, _, report = replayed(program_of(text, tmp_path, monkeypatch))
     assert again == live == (["kept\n", None], "shown\n")
     assert not report.unheld
+
+
+def test_a_stream_of_the_programs_is_written_to_as_it_was_then(tmp_path, monkeypatch):
+    text = """
+import contextlib, io
+now, seen = {"step": 0}, []
+
+class Notes(io.StringIO):
+    def write(self, text):
+        seen.append((now["step"], text))
+        return super().write(text)
+
+@tape.tool
+def work():
+    bodies.append(1)
+    for now["step"] in (1, 2):
+        print("at", now["step"])
+    now["step"] = 0
+
+with contextlib.redirect_stdout(Notes()):
+    work()
+
+def found():
+    return seen, now
+"""
+    seen, now = same(program_of(text, tmp_path, monkeypatch))
+    assert [each for each in seen if each[1] == "at"] == [(1, "at"), (2, "at")] and now == {
+        "step": 0
+    }
