@@ -251,8 +251,13 @@ class Capture(Protocol):
         (instrumentation/tools/output.py).
         """
 
-    def acting_again(self, objects: Sequence[Any]) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Inside, code of these objects shows that, as it does in replay."""
+    def acting_again(
+        self,
+        objects: Sequence[Any],  # noqa: ARG002
+        event: Mapping[str, Any],  # noqa: ARG002
+        sink: Any,  # noqa: ARG002
+    ) -> AbstractContextManager[None]:
+        """Inside, the event is recorded, and code of these objects shows it, as it does in replay."""
         return nullcontext()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from abc import ABCMeta
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -45,6 +46,16 @@ _ANNOTATIONS = Aside(
     frozenset({"__annotations__", "update_wrapper"}),
 )
 _TABLES = Aside("it changed which tables or columns {} has", whole_objects.tables_described)
+_TEXT_FORM = Aside(
+    "it changed how {} is written",
+    lambda value: (value.encoding, value.errors, value.line_buffering, value.write_through),
+    frozenset({"reconfigure"}),
+)
+_PENDING = Aside(
+    "it left changes in {} that are not written to the database",
+    lambda value: [[*value.new], [*value.dirty], [*value.deleted]],
+    frozenset({"add", "add_all", "delete", "merge"}),
+)
 _LOCK_HELD = Aside(
     "it acquired or released {}", kinds.is_locked, frozenset({"acquire", "release"}), exclusive=True
 )
@@ -63,8 +74,18 @@ def find_asides(node: ReachedObject) -> Iterator[Aside]:
         yield _FACTORY
     elif whole_objects.describes_tables(value):
         yield _TABLES
+    elif isinstance(value, io.TextIOWrapper):
+        yield _TEXT_FORM
+    elif is_session(value):
+        yield _PENDING
     elif type(value) in kinds.LOCKS and _is_programs_own(node):
         yield _LOCK_HELD
+
+
+def is_session(value: Any) -> bool:
+    """Whether it is a session of SQLAlchemy's."""
+    bases = type(value).__mro__
+    return any(b.__module__ == "sqlalchemy.orm.session" and b.__name__ == "Session" for b in bases)
 
 
 def watch_calls(node: ReachedObject) -> Aside:

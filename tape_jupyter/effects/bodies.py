@@ -51,12 +51,18 @@ class Bodies:
             return snapshot.changes(self._list_beside(around))
 
     @contextmanager
-    def act_apart(self, objects: Sequence[Any]) -> Iterator[None]:
-        """Inside, code of these objects runs that a replay runs, too: no body says what it changes."""
+    def act_apart(
+        self, objects: Sequence[Any], acting: Sequence[Snapshot]
+    ) -> Iterator[list[Changes]]:
+        """Inside, code of these objects runs that a replay runs, too: no body says what it changes. Gives
+        what each of the bodies of `acting`, one in the other, changed before of what that code looks at.
+        """
         with _LOCK:
             snapshot = Snapshot(Scope(None, {"objects": list(objects)}), self._names)
+            beside = self._list_beside(acting)
+            changed_before = [each.changes_within(snapshot, beside) for each in acting]
         try:
-            yield
+            yield changed_before
         finally:
             with _LOCK, suppress(Exception):  # of the objects' own code
                 changed = [node for node, _ in snapshot.find_changed([])]

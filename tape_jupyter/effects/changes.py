@@ -6,7 +6,7 @@ import functools
 import gc
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,6 +163,7 @@ class ChangeWriter:
         else:
             new, removed, record["anew"] = now, [], True
         pairs: list[Any] = []
+        self._note_addresses(path, added, changes)
         for key, value in new.items():
             done, pair = self._walk.attempt_item(key, value, ((at, "set"), len(pairs)))
             if done:
@@ -175,10 +176,18 @@ class ChangeWriter:
             record |= {"delete": structure} if done else {}
         return record
 
+    def _note_addresses(self, path: str, keys: Iterable[Any], changes: Changes) -> None:
+        """Say of what is kept by the `id` of an object that this is another one in a replay."""
+        for key in keys:
+            if type(key) is int and (node := self._nodes.get(key)) is not None:
+                what = f"it is kept by the id of {describe_reached(node)}, which a replay has elsewhere"
+                _note_lost(changes, path, what)
+
     def _write_members(
         self, before: set[Any], now: set[Any], at: At, path: str, changes: Changes
     ) -> dict[str, Any]:
         record: dict[str, Any] = {}
+        self._note_addresses(path, now - before, changes)
         for name, members in (("add", now - before), ("discard", before - now)):
             if members:
                 ordered = sorted(members, key=_rank_member)

@@ -33,6 +33,7 @@ from types import (
 from typing import Any, Protocol
 
 from tape_jupyter.core.libraries import is_library_class, is_library_file
+from tape_jupyter.core.user_code import is_class_statement
 from tape_jupyter.effects import whole_objects
 from tape_jupyter.effects.hidden_state import hides_state
 from tape_jupyter.effects.paths import MODEL_STATE, Step, is_model
@@ -436,7 +437,7 @@ MACHINERY = (
     "langgraph._internal.", "workflows.", "llama_index.core.workflow.", "llama_index.core.callbacks.",
     "llama_index.core.agent.", "llama_index.core.instrumentation.", "llama_index_instrumentation.",
     "pydantic_ai.models.", "pydantic_ai.providers.", "pydantic_ai._", "pydantic_ai.agent.", "pydantic_ai.toolsets.",
-    "agents.models.", "agents.tracing.", "agents.run.", "agents.run_internal.",
+    "jinja2.utils.LRUCache.", "agents.models.", "agents.tracing.", "agents.run.", "agents.run_internal.",
 )  # fmt: skip
 """The same, of packages that also have objects which a program keeps its state in: stores,
 memories, contexts.
@@ -445,6 +446,7 @@ memories, contexts.
 _STORES = (
     "google.adk.sessions.state.", "google.adk.events.event_actions.",
     "workflows.context.state_store.", "rich.table.", "rich.tree.", "rich.text.", "rich.progress.",
+    "click.core.",
     "IPython.core.display.", "requests.structures.", "requests.models.Request.", "httpx.Headers.", "httpx.Cookies.",
 )  # fmt: skip
 """Modules and classes of all those whose objects hold the program's state all the same."""
@@ -531,7 +533,8 @@ def _has_state(kind: type, root: str) -> bool:
     names = {kind.__module__, f"{kind.__module__}.{kind.__name__}"}
     if root in STANDARD_MACHINERY and _STATE.isdisjoint(names):
         return False
-    return bool(kind.__dictoffset__) or root not in sys.stdlib_module_names
+    has_attributes = bool(kind.__dictoffset__) or is_class_statement(kind)
+    return has_attributes or root not in sys.stdlib_module_names
 
 
 def also_inside(kind: type) -> tuple[str, ...]:

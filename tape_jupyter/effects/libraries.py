@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import re
 import sys
+from abc import ABCMeta
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+from tape_jupyter.core.abstract_classes import registered
 from tape_jupyter.core.libraries import is_library_class, is_library_path
+from tape_jupyter.effects.hidden_state import hides_state, read_state
 from tape_jupyter.effects.scope import ABSENT
 
 _SETTER = re.compile(
@@ -33,11 +36,13 @@ _ELSEWHERE = frozenset([
     ("logging", "_levelToName"), ("logging", "_nameToLevel"), ("logging", "_loggerClass"),
     ("logging", "_handlers"), ("logging", "_handlerList"), ("logging", "root"),
     ("calendar", "c"), ("pandas", "options"), ("pandas._config.config", "_global_config"), ("matplotlib", "rcParams"),
+    ("mimetypes", "_db"), ("mimetypes", "types_map"), ("mimetypes", "common_types"), ("mimetypes", "suffix_map"),
+    ("mimetypes", "encodings_map"), ("decimal", "DefaultContext"),
     ("asyncio.events", "_event_loop_policy"), ("multiprocessing.context", "_default_context"),
 ])  # fmt: skip
 """What is looked at, or left out, by others (tool_settings.py): (module, name)."""
 
-_CACHE = re.compile(r"cache|^__|_lock$|^_filters_version$|^_REPL_DISPLAYHOOK$")
+_CACHE = re.compile(r"cache|^__|^inited$|_lock$|^_filters_version$|^_REPL_DISPLAYHOOK$")
 """Names of what a library keeps for itself."""
 
 _FOR_ONE_CALL = frozenset({"already_repring"})
@@ -45,6 +50,7 @@ _FOR_ONE_CALL = frozenset({"already_repring"})
 
 _STREAMS = frozenset({"_io", "io", "ipykernel", "IPython", "colorama", "zmq", "traitlets"})
 _CONTAINERS = (list, tuple, set, dict, deque)
+_CHANGEABLE = (list, set, dict, deque)
 _DEEPEST = 4
 _MOST = 5_000
 """Items of a table of a library's that are compared."""
@@ -67,10 +73,12 @@ class LibraryState:
             self._named[f"{value.__module__}.{value.__name__}"] = value
         elif isinstance(value, ModuleType):
             self._named[value.__name__] = value
-        elif _is_function(value) and _SETTER.match(value.__name__):
+            self.words.add(value.__name__.rpartition(".")[2])  # whatever it is called here
+        elif _is_function(value) and _SETTER.match(name := value.__name__):
             module = sys.modules.get(value.__module__ or "")
-            if module is not None and vars(module).get(value.__name__) is value:
+            if module is not None and vars(module).get(name) is value:
                 self._setters.append(value)
+                self.words |= {name, module.__name__.strip("_")}  # the same
 
     def import_modules(self, names: AbstractSet[str]) -> None:
         """The code imports these itself."""
@@ -87,14 +95,13 @@ class LibraryState:
         for owner, library in self._list_libraries():
             namespace = vars(library)
             if isinstance(library, type):
-                if library.__name__ in self.words:
-                    states |= self._look_at_attributes(owner, namespace)
+                states |= self._look_at_class(owner, library)
                 continue
             states |= self._look_at_attributes(owner, namespace)
             for part in self.words & namespace.keys():
                 value = namespace[part]
                 if isinstance(value, type):
-                    states |= self._look_at_attributes(f"{owner}.{part}", vars(value))
+                    states |= self._look_at_class(f"{owner}.{part}", value)
                 elif _is_function(value):
                     functions += [value] if _SETTER.match(part) else []
                 elif id(value) not in elsewhere:
@@ -102,8 +109,17 @@ class LibraryState:
         for function in functions:
             states |= _look_at_keeper(function, elsewhere)
         return {
-            f"it set {name}, which belongs to a library": state for name, state in states.items()
+            **{f"it set {name}, which belongs to a library": each for name, each in states.items()},
+            **{_MAY_HAVE_SET.format(name): object() for name in self._list_untold(functions)},
         }
+
+    def _list_untold(self, functions: Sequence[Any]) -> Iterator[str]:
+        """The functions that the code names which set what nothing tells: no two looks are the same."""
+        named = {_full_name(each) for each in functions}
+        for module, library in self._list_libraries():
+            if isinstance(library, ModuleType):
+                named |= {f"{module}.{name}" for name in self.words & vars(library).keys()}
+        return iter(sorted(named & _UNTOLD))
 
     def _list_libraries(self) -> Iterator[tuple[str, ModuleType | type]]:
         """Those that code names, and the modules in them that it names."""
@@ -124,10 +140,31 @@ class LibraryState:
         names = self.attributes - _FOR_ONE_CALL
         return {f"{owner}.{name}": namespace.get(name, ABSENT) for name in names}
 
+    def _look_at_class(self, owner: str, library: type) -> dict[str, Any]:
+        """Of a class of a library's that the code names: what it sets there; tables that it names; where it
+        calls a method that sets something, all of them; and what is registered with an abstract one.
+        """
+        if library.__name__ not in self.words or not is_library_class(library):
+            return {}
+        states = self._look_at_attributes(owner, vars(library))
+        sets = any(_SETTER.match(word) and hasattr(library, word) for word in self.words)
+        for base in library.__mro__[-2::-1]:
+            states |= {
+                f"{owner}.{name}": take_look(value, 2)
+                for name, value in vars(base).items()
+                if isinstance(value, _CHANGEABLE) and (sets or name in self.words)
+                if not _CACHE.search(name)
+            }
+        if isinstance(library, ABCMeta) and "register" in self.words:
+            states[f"{owner} (register)"] = len(registered(library))
+        return states
+
     def _look_at_part(self, name: str, value: Any) -> dict[str, Any]:
         """Of a table, or of an object that stands in a module."""
         if isinstance(value, _CONTAINERS):
             return {name: take_look(value, 1)}
+        if hides_state(type(value)):
+            return {name: read_state(value)}
         if not hasattr(value, "__dict__") or type(value).__module__.partition(".")[0] in _STREAMS:
             return {}
         states = self._look_at_attributes(name, vars(value))
@@ -136,6 +173,18 @@ class LibraryState:
         ):
             states[name] = take_look(value, _DEEPEST)
         return states
+
+
+_MAY_HAVE_SET = "it may have called {}: nothing tells what that sets"
+_UNTOLD = frozenset([
+    "codecs.register", "codecs.unregister", "codecs.register_error", "os.putenv", "os.unsetenv", "os.register_at_fork",
+    "faulthandler.register", "faulthandler.unregister", "faulthandler.dump_traceback_later", "signal.siginterrupt",
+])  # fmt: skip
+"""Functions that set something in C, where nobody can look at it."""
+
+
+def _full_name(function: Any) -> str:
+    return f"{str(getattr(function, '__module__', '')).strip('_')}.{function.__name__}"
 
 
 def _is_function(value: Any) -> bool:

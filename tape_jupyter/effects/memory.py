@@ -45,9 +45,9 @@ from tape_jupyter.effects.paths import (
     suspended_frame,
 )
 from tape_jupyter.effects.quiet_connections import (
-    OPENING_SQL,
     called_names,
     functions_in_schema,
+    hear_of_files,
     own_functions,
 )
 from tape_jupyter.effects.reached import ReachedObject, describe_reached
@@ -398,10 +398,10 @@ class Snapshot:
         )
         return [name for name in (*paths, *engines) if name]
 
-    @property
-    def makes_databases(self) -> bool:
-        """Whether a text within reach may have SQLite open a file that nothing else names."""
-        return OPENING_SQL in self._called
+    def hear_of_files(self) -> None:
+        """From now on the audit hooks are told where SQL has a connection within reach open a file."""
+        for node in self._connections:
+            hear_of_files(node.value)
 
     def _may_write(self, node: ReachedObject) -> bool:
         """Whether code that writes into arrays or containers names the variable that leads to this
@@ -419,25 +419,43 @@ class Snapshot:
         """
         all_changes = Changes(lost=list(self._unseen))
         changed = self.find_changed(all_changes.lost)
-        function = self._scope.function
-        writer = ChangeWriter(self._nodes, {} if function is None else function.__globals__)
-        for node, now in changed:
-            writer.write(node, now, all_changes, over=id(node) in self._shared)
+        self._write_changes(changed, all_changes)
         all_changes.lost += self._find_changed_asides(others)
         all_changes.lost += figures.describe_changes(self._figures, self._nodes)
         for other in others:
             other._adopt_changes([node for node, _ in changed])  # noqa: SLF001 - its own kind
-        all_changes.place_of = writer.place_of
         if self.too_large:
             all_changes.lost.append(
                 f"more than {MOST:,} objects can be reached from it: what it changed in them was not checked"
             )
         return all_changes
 
+    def changes_within(self, theirs: Snapshot, others: Sequence[Snapshot]) -> Changes:
+        """What is otherwise now of what another snapshot reaches; it counts as said from then on."""
+        early = Changes()
+        near = [node for key in theirs._nodes if (node := self._nodes.get(key))]
+        changed = self._compare(near, early.lost)
+        self._write_changes(changed, early)
+        for each in (self, *others):
+            each._adopt_changes([node for node, _ in changed])  # noqa: SLF001 - its own kind
+        return early
+
+    def _write_changes(self, changed: Sequence[tuple[ReachedObject, Any]], to: Changes) -> None:
+        function = self._scope.function
+        writer = ChangeWriter(self._nodes, {} if function is None else function.__globals__)
+        for node, now in changed:
+            writer.write(node, now, to, over=id(node) in self._shared)
+        to.place_of = writer.place_of
+
     def find_changed(self, lost: list[str]) -> list[tuple[ReachedObject, Any]]:
         """The objects that are otherwise now, and how they are; in `lost`, which cannot be compared."""
+        return self._compare(list(self._nodes.values()), lost)
+
+    def _compare(
+        self, nodes: Sequence[ReachedObject], lost: list[str]
+    ) -> list[tuple[ReachedObject, Any]]:
         changed: list[tuple[ReachedObject, Any]] = []
-        for node in list(self._nodes.values()):
+        for node in nodes:
             if node.kind is None:
                 continue
             try:

@@ -68,6 +68,13 @@ def _put_bytes(live: Any, recorded: Any) -> None:
     live[:] = recorded
 
 
+def _put_mapped(live: Any, recorded: Any) -> None:
+    """`recorded` is the bytes and where it stands; in older recordings, the bytes."""
+    data, place = recorded if isinstance(recorded, tuple) else (recorded, live.tell())
+    _put_bytes(live, data)
+    live.seek(place)
+
+
 def _digest_array(value: Any) -> Any:
     """Shape, type and a checksum of the content: the fastest there is, since it is only compared in
     this process.
@@ -596,7 +603,9 @@ def _refuse_put(_live: Any, _recorded: Any) -> None:
 
 _BYTEARRAY = WholeKind(bytes, _put_bytes, bytes)
 _MAPPED = WholeKind(
-    lambda value: None if value.closed else zlib.crc32(value), _put_bytes, lambda value: value[:]
+    lambda value: None if value.closed else (zlib.crc32(value), value.tell()),
+    _put_mapped,
+    lambda value: (value[:], value.tell()),
 )
 _ARRAY_ARRAY = WholeKind(
     lambda value: value.tobytes(),
@@ -701,8 +710,14 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("concurrent", "Executor"): _build_named_kind(lambda value: getattr(value, "_shutdown", None)),
     ("multiprocessing", "SimpleQueue"): _build_named_kind(lambda value: value.empty()),
     ("asyncio", "BaseEventLoop"): _build_named_kind(
-        lambda value: (value.get_debug(), value.get_exception_handler(), value.is_closed())
+        lambda value: (
+            value.get_debug(),
+            value.get_exception_handler(),
+            value.get_task_factory(),
+            value.is_closed(),
+        )
     ),
+    ("_contextvars", "Context"): _build_named_kind(lambda value: dict(value.items())),
     ("ssl", "SSLContext"): _build_named_kind(
         lambda value: (value.check_hostname, value.verify_mode, value.options)
     ),

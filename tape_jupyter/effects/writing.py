@@ -5,6 +5,8 @@ path.
 from __future__ import annotations
 
 import functools
+import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from types import BuiltinMethodType, MethodType
@@ -36,6 +38,8 @@ from tape_jupyter.encoding.values.walker import (
 from tape_jupyter.errors import CassetteError
 
 STANDING = "standing"
+VIEW = "view"
+WEAK = "weak reference"
 _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
@@ -184,14 +188,48 @@ class Writing(Freezer):
                 return {TYPE: STANDING, "at": path}
             if self._is_made(value):
                 return self._refer_to_made(value, at)
+            if reference := self._refer(value, at):
+                return reference
             if kind in _CODE or isinstance(value, type):
                 return self._freeze_code(value, at)
             if is_namedtuple(kind):
                 return self._freeze_once(value, at, super().freeze)
+        return self._freeze_with_frames(value, at)
+
+    def _freeze_with_frames(self, value: Any, at: At) -> Any:
+        """Of an error, with where it was raised."""
         structure = super().freeze(value, at)
-        if isinstance(value, BaseException) and SAME not in structure:
-            return with_own_frames(structure, value)
-        return structure
+        is_error = isinstance(value, BaseException) and SAME not in structure
+        return with_own_frames(structure, value) if is_error else structure
+
+    def _refer(self, value: Any, at: At) -> dict[str, Any]:
+        """What leads to another object and has nothing of its own; {} for any other."""
+        if type(value) is weakref.ReferenceType and _is_plain_reference(value):
+            return {TYPE: WEAK, "to": self.freeze(value(), (at, "to"))}
+        if id(value) in self._seen or not self._is_view(value):
+            return {}
+        reference: dict[str, Any] = self._freeze_once(value, at, self._freeze_view)
+        return reference
+
+    def _is_view(self, value: Any) -> bool:
+        """Whether it is a part of an array that stands in the program, or is written already."""
+        numpy = sys.modules.get("numpy")
+        if numpy is None or type(value) is not numpy.ndarray or not is_viewable(value.base):
+            return False
+        base = value.base
+        return id(base) in self._seen or self._unchanged(base) is not None
+
+    def _freeze_view(self, value: Any, at: At) -> dict[str, Any]:
+        base = value.base
+        start = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        return {
+            TYPE: VIEW,
+            "of": self.freeze(base, (at, "of")),
+            "offset": start,
+            "shape": list(value.shape),
+            "strides": list(value.strides),
+            "dtype": value.dtype.str,
+        }
 
     def _is_made(self, value: Any) -> bool:
         kind = type(value)
@@ -299,6 +337,14 @@ def _is_in_record(at: At) -> bool:
     return at is not None and at[1] == MADE
 
 
+def is_viewable(base: Any) -> bool:
+    """Whether it is an array in one piece, of plain values, others of which share the memory."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or type(base) is not numpy.ndarray:
+        return False
+    return bool(base.flags.c_contiguous and base.dtype.isbuiltin == 1 and not base.dtype.hasobject)
+
+
 class EffectReader(Thawer):
     """The other direction; `resolve` gives the object of a path."""
 
@@ -312,6 +358,8 @@ class EffectReader(Thawer):
                 ("class", _thaw_class),
                 ("method", _thaw_method),
                 ("partial", _thaw_partial),
+                (VIEW, _thaw_view),
+                (WEAK, _thaw_weak),
             )
         }
         super().__init__(lambda name: codecs.get(name) or registry.state_codec_named(name))
@@ -349,6 +397,31 @@ def _thaw_partial(s: dict[str, Any], walk: Thawer, at: At) -> Any:
     if type(parts["func"]) not in _METHODS:
         raise CassetteError("it calls what no recording may")
     return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
+
+
+def _is_plain_reference(reference: weakref.ReferenceType[Any]) -> bool:
+    """Whether it leads to something, and nothing is called when that goes."""
+    return reference() is not None and reference.__callback__ is None
+
+
+def _thaw_weak(s: dict[str, Any], walk: Thawer, at: At) -> Any:
+    target = walk.thaw(s["to"], (at, "to"))
+    try:
+        return weakref.ref(target)
+    except TypeError as why:
+        raise CassetteError(str(why)) from None
+
+
+def _thaw_view(s: dict[str, Any], walk: Thawer, at: At) -> Any:
+    base = walk.thaw(s["of"], (at, "of"))
+    if not is_viewable(base):
+        raise CassetteError("there is no array here whose memory it shares")
+    numpy = sys.modules["numpy"]
+    kind = numpy.dtype(need(s["dtype"], str, at))
+    if kind.hasobject or kind.isbuiltin != 1:
+        raise CassetteError(f"an array of {kind} has no memory that others share")
+    # within the base's memory: NumPy looks
+    return numpy.ndarray(s["shape"], kind, base, s["offset"], s["strides"])
 
 
 def _write_nothing(_value: Any, _walk: Freezer, _at: At) -> dict[str, Any]:

@@ -172,18 +172,18 @@ class Firsts:
         return files
 
 
-def database(name: Any) -> str:
-    """The absolute path of what sqlite3 connects to for writing; "" where that is none."""
+def find_database(name: Any) -> tuple[str, bool]:
+    """The absolute path of what SQLite is to open, "" where that is no file; whether for writing."""
     text = os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
+    options: dict[str, list[str]] = {}
     if text.startswith("file:"):
         parts = urlsplit(text)
-        options = parse_qs(parts.query)
-        if {"ro", "memory"}.intersection(options.get("mode", ())) or "1" in options.get(
-            "immutable", ()
-        ):
-            return ""
-        text = unquote(parts.path)
-    return "" if text in ("", ":memory:") else os.path.abspath(text)  # noqa: PTH100
+        options, text = parse_qs(parts.query), unquote(parts.path)
+    mode = options.get("mode", ())
+    if text in ("", ":memory:") or "memory" in mode:
+        return "", False
+    writes = "ro" not in mode and "1" not in options.get("immutable", ())
+    return os.path.abspath(text), writes  # noqa: PTH100
 
 
 def is_regular(path: str | Path) -> bool:

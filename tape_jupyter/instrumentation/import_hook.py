@@ -169,6 +169,7 @@ _TAPS = {
     "crewai.tools.base_tool": "tools.frameworks",
     "camel.toolkits.function_tool": "tools.frameworks",
     "griptape.tools.base_tool": "tools.frameworks",
+    "sqlite3": "tools.databases",
     "openfeature.client": "openfeature",
     "uuid_utils": "determinism.rust_uuids",
     "uuid_utils.compat": "determinism.rust_uuids",

@@ -10,7 +10,7 @@ import asyncio
 import bisect
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -83,7 +83,12 @@ class NullRecorder:
     def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
         """Not kept."""
 
-    def acting_again(self, objects: Sequence[Any]) -> AbstractContextManager[None]:  # noqa: ARG002
+    def acting_again(
+        self,
+        objects: Sequence[Any],  # noqa: ARG002
+        event: Mapping[str, Any],  # noqa: ARG002
+        sink: Any,  # noqa: ARG002
+    ) -> AbstractContextManager[None]:
         """Nothing is shown by what is no function."""
         return nullcontext()
 

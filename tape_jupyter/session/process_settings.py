@@ -8,7 +8,7 @@ others, or decide which code runs.
 from __future__ import annotations
 
 import atexit
-import csv
+import builtins
 import gc
 import logging
 import os
@@ -19,6 +19,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cache
+from importlib import import_module
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from tape_jupyter.core.user_code import bag, is_users
@@ -94,6 +96,7 @@ def set_settings(settings: Mapping[str, Any]) -> None:
         setting = _SETTINGS.get(name)
         if setting is None or setting.restore is None:
             raise CassetteError(f"{name!r} is not a setting that a recording sets")
+        import_module(setting.needs)
         setting.restore(value)
 
 
@@ -191,6 +194,23 @@ def _read_hooks() -> list[Any]:
     return [hooks.firstiter, hooks.finalizer, sys.get_coroutine_origin_tracking_depth()]
 
 
+def _read_signal_handlers() -> dict[int, Any]:
+    """With that of an interrupt: a kernel sets it between cells only."""
+    return {**signal_handlers(), signal.SIGINT: signal.getsignal(signal.SIGINT)}
+
+
+def _list_finalizers() -> list[int]:
+    """The program's functions that are called when an object goes."""
+    waiting = [*vars(sys.modules["weakref"].finalize)["_registry"].values()]
+    return sorted(id(each) for each in waiting if any(map(_is_programs, (each.func, *each.args))))
+
+
+def _is_programs(value: Any) -> bool:
+    owner = getattr(value, "__self__", None)
+    kept = value if owner is None or isinstance(owner, ModuleType) else owner
+    return type(kept) in (list, dict, set) or _is_users_object(kept)
+
+
 def _read_blocked_signals() -> list[int]:
     if sys.platform == "win32":
         return []
@@ -268,9 +288,9 @@ def _is_users_object(value: Any) -> bool:
 
 
 def _list_pickled_classes() -> list[int]:
-    """The program's own classes that a function given to `copyreg` takes apart."""
+    """The classes that a function of the program's given to `copyreg` takes apart, or that are its own."""
     table = sys.modules["copyreg"].dispatch_table
-    return sorted(id(each) for each in list(table) if _is_users_object(each))
+    return sorted(id(pair[0]) for pair in [*table.items()] if any(map(_is_users_object, pair)))
 
 
 def _read_loop_policy() -> int:
@@ -299,7 +319,7 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
         "how many digits a number in a text may have", sys.get_int_max_str_digits, _put_digits
     ),
     "umask": ProcessSetting("the permissions of new files", umask, _put_umask),
-    "signals": ProcessSetting("how a signal is handled", signal_handlers),
+    "signals": ProcessSetting("how a signal is handled", _read_signal_handlers),
     "timers": ProcessSetting("a timer of the process", _read_timers),
     "limits": ProcessSetting("a limit of the process (resource)", _read_limits),
     "priority": ProcessSetting("the priority of the process", _read_priority),
@@ -339,6 +359,16 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
         atexit._ncallbacks,  # noqa: SLF001 - Python tells it in no other way
         names=bag("atexit"),
     ),
+    "finalizers": ProcessSetting(
+        "what is called when an object goes (weakref.finalize)",
+        _list_finalizers,
+        names=bag("finalize"),
+    ),
+    "everybody's names": ProcessSetting(
+        "a name that all code has (`builtins`)",
+        lambda: {name: id(each) for name, each in vars(builtins).items()},
+        names=bag("install"),
+    ),
     "garbage debugging": ProcessSetting("what is said of garbage", gc.get_debug),
     "frozen": ProcessSetting(
         "which objects are never collected",
@@ -371,9 +401,6 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "aliases": ProcessSetting(
         "which module goes by a name (`sys.modules`)", _list_module_aliases, names=bag("modules")
     ),
-    "dialects": ProcessSetting(
-        "the dialects of csv", csv.list_dialects, names=bag("register_dialect unregister_dialect")
-    ),
     "line editor": ProcessSetting(
         "the editor of input lines", _read_line_editor, names=bag("readline"), needs="readline"
     ),
@@ -396,5 +423,7 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
         needs="numpy",
     ),
 }
+NEEDED = frozenset(each.needs for each in _SETTINGS.values())
+"""The modules that keep them."""
 _SET_BY_IMPORTS = frozenset({"collected", "loggers", "tables"})
 """Those that libraries change when they are imported: nothing that a replay lacks."""

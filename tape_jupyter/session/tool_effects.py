@@ -28,8 +28,8 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
 from typing import Any, Protocol
@@ -51,14 +51,16 @@ from tape_jupyter.errors import CassetteError
 from tape_jupyter.instrumentation.concurrency.threads import going_on
 from tape_jupyter.instrumentation.tools import processes
 from tape_jupyter.instrumentation.tools.output import (
+    bare_record,
     current_sinks,
     emit_message,
+    find_catch,
     find_publisher,
     handlers_of,
     shows_to_person,
 )
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.tool_files import CodeOnFiles, ToolFiles, found_otherwise, redo_files
+from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
 from tape_jupyter.session.tool_settings import ToolSettings, set_again, set_handler_again
 
 KINDS = ("output", "memory", "files")
@@ -110,6 +112,12 @@ class ObservedBody:
         self._overlapping: dict[str, None] = {}
         self._imported: list[ModuleType] = []
         self._sinks: Mapping[str, Any] = {}
+        self._program_sinks: Mapping[str, Any] = {}
+        """Those when nobody else's body ran: what a body beside it put there stands among the others."""
+        self._changed_before: list[dict[str, Any]] | None = None
+        """What it changed before the event that it is about to show through code of the program's, of
+        what that code looks at.
+        """
         self._cancelled = 0
         self._lost: list[str] = []
         """In words, what of what it showed cannot be written."""
@@ -121,6 +129,8 @@ class ObservedBody:
         """The body is about to run, or to run on."""
         self._events, self._groups, self._lost, self._changes = [], [], [], Changes()
         self._sinks = current_sinks()
+        others = self._running.open
+        self._program_sinks = others[0]._program_sinks if others else self._sinks  # noqa: SLF001
         self._cancelled = _count_cancels()
         order = self._clock_order
         self._began = self._count_handovers(), None if order is None else order.round
@@ -136,10 +146,10 @@ class ObservedBody:
                 self._cell.folder, self._is_running_here, self._cell.request.notebook
             )
             if self._snapshot is None:
-                self._files.begin((), CodeOnFiles())
+                self._files.begin(())
             else:
-                code = CodeOnFiles(self._snapshot.makes_databases, self._snapshot.words)
-                self._files.begin(self._snapshot.files(), code)
+                self._files.begin(self._snapshot.files(), self._snapshot.words)
+                self._snapshot.hear_of_files()
 
     def _note_concurrent_bodies(self) -> None:
         """Bodies that run beside each other note it: whose of them changed what is not seen."""
@@ -187,6 +197,7 @@ class ObservedBody:
             self._around.record_output(event, sink)
         if "output" in self._left_out:
             return
+        changed, self._changed_before = self._changed_before, None
         event = self._as_shown(event, sink)
         if not event:
             return
@@ -194,20 +205,32 @@ class ObservedBody:
             self._lost.append(event["lost"])
             return
         group = self._choose_group()
-        together = bool(self._groups) and self._groups[-1] == group
+        together = bool(self._groups) and self._groups[-1] == group and changed is None
         for name in ("out", "err"):  # text that follows text is one text
             if together and name in event and name in self._events[-1]:
                 self._events[-1][name] += event[name]
                 return
-        self._events.append(dict(event) if "out" in event or "err" in event else event)
+        event = dict(event) if "out" in event or "err" in event else event
+        self._events.append({**event, "changed": changed} if changed else event)
         self._groups.append(group)
 
     def _as_shown(self, event: dict[str, Any], sink: Any) -> dict[str, Any]:
         """The event as it is recorded; {} where it went to what the body itself put there to catch it."""
-        if sink is not None and sink != self._sinks.get(next(iter(event))):
+        if self._is_caught(event, sink):
             lost = {"lost": "what it wrote past `redirect_stdout` or the like is not recorded"}
             return lost if shows_to_person(sink) else {}
         return self._with_handle(event) if "display" in event else event
+
+    def _is_caught(self, event: Mapping[str, Any], sink: Any) -> bool:
+        """Whether it goes to what the body itself put there, or one that runs in it or beside it."""
+        if sink is None:
+            return False
+        name = next(iter(event))
+        catch = find_catch(sink)
+        if catch is None:
+            return sink not in (self._sinks.get(name), self._program_sinks.get(name))
+        above = [None, *(body._capture for body in self._list_around()[1:])]  # noqa: SLF001
+        return all(catch.body is not each for each in above)
 
     def _with_handle(self, event: dict[str, Any]) -> dict[str, Any]:
         """Of the update of a display that others made: where the program keeps its id, which is another
@@ -231,11 +254,33 @@ class ObservedBody:
         for event in events:
             self.record_output(event)
 
-    def acting_again(self, objects: Sequence[Any]) -> AbstractContextManager[None]:
-        """Inside, code of these objects shows something, and does so in replay: what it changes is done
-        then.
+    @contextmanager
+    def acting_again(
+        self, objects: Sequence[Any], event: Mapping[str, Any], sink: Any
+    ) -> Iterator[None]:
+        """Inside, code of these objects shows this event, and does so in replay: what it changes is done
+        then, and what the bodies had changed of what it looks at is done before.
         """
-        return self._running.act_apart(objects)
+        showing = [each for each in self._list_around() if each._records(event, sink)]  # noqa: SLF001
+        snapshots = [each._snapshot for each in showing if each._snapshot is not None]  # noqa: SLF001
+        with self._running.act_apart(objects, snapshots) as changed_before:
+            for body, changes in zip(showing, changed_before, strict=True):
+                body._changed_before = changes.written  # noqa: SLF001 - its own kind
+                body._lost += changes.lost  # noqa: SLF001
+            yield
+
+    def _list_around(self) -> list[ObservedBody]:
+        """The body itself, and those that it runs in."""
+        bodies, capture = [self], self._around
+        while capture is not None:
+            bodies.append(capture.observed)
+            capture = capture.observed._around  # noqa: SLF001 - its own kind
+        return bodies
+
+    def _records(self, event: Mapping[str, Any], sink: Any) -> bool:
+        """Whether it will have the event, and what was changed before."""
+        is_left_out = "output" in self._left_out or self._snapshot is None
+        return not is_left_out and not self._is_caught(event, sink)
 
     def imported(self, module: ModuleType) -> None:
         """The body imported a module of the user's, which has just run."""
@@ -485,11 +530,10 @@ class RecordedEffects:
             return
         if "memory" not in self._left_out and self._call.scope is not None:
             self._import_modules(did, self._call.scope)
-            self._redo = Redo(did.get("memory", ()), self._call.scope)
+            self._redo = self._seek_changed(did)
             for problem in set_handler_again(did.get("settings", {})):
                 self._report_problem(problem)
-        if "output" not in self._left_out:
-            self._show_events(did)
+        self._show_events(did)
         if self._redo is not None:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
@@ -499,6 +543,19 @@ class RecordedEffects:
         if step is not None:  # what a generator yields is no part of the program's own objects
             self._redo = None
         self._report_recorded_losses(did)
+
+    def _seek_changed(self, did: Mapping[str, Any]) -> Redo | None:
+        scope = self._call.scope
+        return None if scope is None else Redo(did.get("memory", ()), scope)
+
+    def _redo_before(self, event: Mapping[str, Any]) -> None:
+        """What it changed before it showed this, which code of the program's looks at that shows it."""
+        if "memory" in self._left_out or self._call.scope is None:
+            return
+        redo = Redo(event.get("changed", ()), self._call.scope)
+        redo.run()
+        for problem in redo.problems:
+            self._report_problem(f"what it changed in {problem}")
 
     def _import_modules(self, did: Mapping[str, Any], scope: Scope) -> None:
         for problem in import_again(did.get("imports", ()), scope):
@@ -562,13 +619,22 @@ class RecordedEffects:
         self._cell.warn(message)
 
     def _show_events(self, did: Mapping[str, Any]) -> None:
-        for event in did.get("shown", ())[self._replayed_outputs or 0 :]:
+        events = did.get("shown", ())[self._replayed_outputs or 0 :]
+        for event in events:
             self._show_event(event)
+        if self._redo is not None and any("changed" in event for event in did.get("shown", ())):
+            self._redo = self._seek_changed(did)  # some of it is there only now
+        if "output" in self._left_out:
+            return
         if did.get("amid") and self._replayed_outputs is None:
             tool = f"{self._call.kind} {self._call.name}"
             self._cell.warn(f"{tool} showed things while others went on: here it shows all at once")
 
     def _show_event(self, event: Mapping[str, Any]) -> None:
+        if "changed" in event:
+            self._redo_before(event)
+        if "output" in self._left_out:
+            return
         processes.wait_for_program_output()
         try:
             if "workflow" in event:
@@ -582,8 +648,9 @@ class RecordedEffects:
                     self._redo.run_handlers()
                 _emit_event(self._with_own_id(event) if "handle" in event else event)
         except Exception as why:
+            names = ", ".join(name for name in event if name != "changed")
             self._report_problem(
-                f"what it showed ({', '.join(event)}) cannot be shown here ({type(why).__name__}: {why})"
+                f"what it showed ({names}) cannot be shown here ({type(why).__name__}: {why})"
             )
 
     def _with_own_id(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -662,7 +729,8 @@ def _emit_log_record(event: Mapping[str, Any]) -> None:
     if "args" in event:
         with contextlib.suppress(CassetteError):
             fields |= {"args": registry.thaw(event["args"]), "msg": event["template"]}
-    record = logging.makeLogRecord(fields)
+    record = bare_record()
+    vars(record).update(fields)
     if not _has_same_handlers(event):
         lacks = "".join(f", and {name} lacks this line" for name in event.get("files", ()))
         raise CassetteError(f"the logger {event['name']} has other handlers here{lacks}")

@@ -14,10 +14,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import Change
+from tape_jupyter.dataflow.tracing.ambient import umask
 from tape_jupyter.dataflow.tracing.files import (
     FileWatch,
     Touched,
@@ -50,18 +51,10 @@ Metadata = TypeVar("Metadata")
 """Permissions, or times, of a file."""
 
 
-class CodeOnFiles(NamedTuple):
-    """What the code of a body says that it may do to files without a hook hearing of it: it has SQL that
-    opens one; the names that it looks up.
-    """
-
-    opens_databases: bool = False
-    words: AbstractSet[str] = frozenset()
-
-    def writes_unheard(self) -> bool:
-        if self.opens_databases or ("execute" in self.words and "duckdb" in sys.modules):
-            return True
-        return any(map(_NATIVE_WRITES.match, self.words))
+def _writes_unheard(words: AbstractSet[str]) -> bool:
+    """Whether code that looks up these names may write files without a hook hearing of it."""
+    runs_duckdb = "execute" in words and "duckdb" in sys.modules
+    return runs_duckdb or any(map(_NATIVE_WRITES.match, words))
 
 
 _NATIVE_WRITES = re.compile(
@@ -82,13 +75,15 @@ class ToolFiles:
         self._folder = folder
         self._notebook = str(notebook.absolute()) if notebook is not None else ""
         self._watch = FileWatch(mine)
-        self._code = CodeOnFiles()
+        self._words: AbstractSet[str] = frozenset()
 
-    def begin(self, open_files: Iterable[str], code: CodeOnFiles) -> None:
-        """The body is about to run; `open_files` it may write to without opening them."""
-        self._code = code
+    def begin(self, open_files: Iterable[str], words: AbstractSet[str] = frozenset()) -> None:
+        """The body is about to run; `open_files` it may write to without opening them. `words` are all
+        names that code within its reach looks up.
+        """
+        self._words = words
         self._watch.begin()
-        if code.opens_databases or has_native_writers():
+        if has_native_writers():
             self._watch.look_at_folder()
         for path in open_files:
             self._watch.written(path)
@@ -101,6 +96,7 @@ class ToolFiles:
         modes = _find_changed(touched.modes, permissions)
         times = _find_changed(touched.times, file_times)
         changes = {**_read_unchanged_files({*modes, *times}), **touched.changes()}
+        modes |= _find_unusual_modes(changes)
         for path, change in changes.items():
             if _OURS.search(path) or is_kept_beside(path) or self._is_saved_notebook(path, touched):
                 continue
@@ -136,7 +132,7 @@ class ToolFiles:
                 f"it started a process in {touched.crowded}, where too many files lie to compare them: "
                 "what that wrote is not known"
             )
-        elif touched.crowded and self._code.writes_unheard():
+        elif touched.crowded and (touched.unheard or _writes_unheard(self._words)):
             lost.append(
                 f"it may have written files that no hook hears of in {touched.crowded}, where too many lie to "
                 "compare them"
@@ -202,6 +198,15 @@ def _describe_outside(path: str, changes: Mapping[str, Change], touched: Touched
     if _is_removed(path, changes, touched):
         return [f"it removed {path}, which is not in the notebook's folder"]
     return []
+
+
+def _find_unusual_modes(changes: Mapping[str, Change]) -> dict[str, int]:
+    """Permissions of new files and folders that were made with others than new ones get."""
+    made = {path: each.after for path, each in changes.items() if each.before is None}
+    new = {path: content for path, content in made.items() if content is not None}
+    mask = umask() if new else 0
+    usual = {path: (0o777 if new[path] is DIRECTORY else 0o666) & ~mask for path in new}
+    return _find_changed(usual, permissions)
 
 
 def _is_removed(path: str, changes: Mapping[str, Change], touched: Touched) -> bool:

@@ -246,8 +246,10 @@ class FunctionCapture(RecorderBase, NullRecorder):
     def writes_to_descriptors(self) -> None:
         self.observed.writes_to_descriptors()
 
-    def acting_again(self, objects: Sequence[Any]) -> AbstractContextManager[None]:
-        return self.observed.acting_again(objects)
+    def acting_again(
+        self, objects: Sequence[Any], event: Mapping[str, Any], sink: Any
+    ) -> AbstractContextManager[None]:
+        return self.observed.acting_again(objects, event, sink)
 
     def imported(self, module: ModuleType) -> None:
         self.observed.imported(module)

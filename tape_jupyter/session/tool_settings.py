@@ -11,6 +11,8 @@ What is watched is told by dataflow/tracing/ambient.py. In a record, by part:
                        disabled, whether it propagates; the handler of `logging.basicConfig()`, or of
                        `logging.warning()`, which the root had not: formats of its lines and their dates, style
     decimal, locale, csv, time zone  as they are now
+    dialects           {"set": {"semicolons": {"delimiter": ";", ...}}, "drop": ["excel"]}
+    file types         {"types": {".gl": "model/gltf"}}: the entries of each table that changed
     process            numbers by the name of the setting (process_settings.py)
 """
 
@@ -25,23 +27,27 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tape_jupyter.core.stubs import do_nothing
+from tape_jupyter.core.user_code import bag
 from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.user_classes import class_path, find_class
 from tape_jupyter.encoding.values.walker import CannotFreeze, need
 from tape_jupyter.errors import CassetteError
-from tape_jupyter.session.process_settings import ProcessSettings, set_settings
+from tape_jupyter.session.process_settings import NEEDED, ProcessSettings, set_settings
 
 
 class ToolSettings:
     """What one body does to settings. `names` are all names that code within its reach looks up."""
 
     def __init__(self, folder: Path | None, names: AbstractSet[str]) -> None:
-        self._folder, self._before = folder, _read_parts()
+        _import_ahead(names)
+        self._folder, self._names, self._before = folder, names, _read_parts(names)
         self._process = ProcessSettings(names)
 
     def end(self, is_placed: Callable[[Any], Any]) -> tuple[dict[str, Any], list[str]]:
@@ -52,7 +58,7 @@ class ToolSettings:
         process, lost = self._process.changes()
         if process:
             changes["process"] = process
-        for name, change in ambient.changed_parts(self._before, _read_parts()).items():
+        for name, change in ambient.changed_parts(self._before, _read_parts(self._names)).items():
             try:
                 if name == "cwd":
                     changes[name] = _to_relative_folder(change.after, self._folder)
@@ -78,6 +84,8 @@ def set_again(changes: Mapping[str, Any], folder: Path | None) -> Iterator[str]:
             elif name == "process":
                 set_settings(need(structure, dict, None))
             else:
+                if needs := ambient.PARTS[name].needs:
+                    import_module(needs.partition(".")[0])  # as the body did
                 _PARTS[name].restore(structure)
         except Exception as why:  # of a library, or of a tape that somebody edited
             description = ambient.PARTS[name].label if name in ambient.PARTS else name
@@ -91,10 +99,22 @@ def _to_relative_folder(path: str, folder: Path | None) -> str:
     return Path(os.path.realpath(path)).relative_to(os.path.realpath(folder)).as_posix()
 
 
-def _read_parts() -> dict[str, Any]:
+def _import_ahead(names: AbstractSet[str]) -> None:
+    """Libraries with settings that the body is about to import: how they begin would be seen by nobody."""
+    needed = {ambient.PARTS[name].needs for name in _PARTS} | NEEDED
+    about_to = {name.partition(".")[0] for name in names}
+    for module in sorted({each.partition(".")[0] for each in needed} & about_to):
+        if module not in sys.modules:
+            with suppress(Exception):  # it is not there, which the body finds out
+                import_module(module)
+
+
+def _read_parts(names: AbstractSet[str]) -> dict[str, Any]:
     parts = {}
-    for name in _PARTS:
+    for name, setting in _PARTS.items():
         part = ambient.PARTS[name]
+        if setting.names is not None and setting.names.isdisjoint(names):
+            continue
         if not part.needs or part.needs in sys.modules:
             try:
                 parts[name] = part.capture()
@@ -202,6 +222,25 @@ def _write_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[st
     return frozen
 
 
+_CYCLE = "axes.prop_cycle"
+"""The setting of matplotlib that is an object: in a record, the values of each property."""
+
+
+def _write_matplotlib(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    if now.get(_CYCLE) != before.get(_CYCLE):
+        now = {**now, _CYCLE: dict(now[_CYCLE].by_key())}
+    else:
+        now = {name: value for name, value in now.items() if name != _CYCLE}
+    return _write_options(before, now)
+
+
+def _put_matplotlib(value: Any) -> None:
+    settings = need(registry.thaw(value), dict, None)
+    if isinstance(settings.get(_CYCLE), dict):
+        settings[_CYCLE] = sys.modules["matplotlib"].cycler(**settings[_CYCLE])
+    ambient.restore_part("matplotlib", settings)
+
+
 def _put_options(name: str) -> Callable[[Any], None]:
     def put_options(value: Any) -> None:
         ambient.restore_part(name, need(registry.thaw(value), dict, None))
@@ -227,10 +266,6 @@ def _index_by_name(taken: tuple[Any, ...]) -> dict[str, tuple[Any, ...]]:
     return {name: tuple(state) for name, *state in taken[1]}
 
 
-_UNCHANGED = (0, False, True, ())
-"""Level, whether disabled, whether it propagates, its handlers: of a logger that nobody set up."""
-
-
 def _write_logging(before: Any, now: Any) -> dict[str, Any]:
     """`before` and `now`: what is disabled, the loggers' states, the names of levels."""
     change: dict[str, Any] = {}
@@ -239,8 +274,8 @@ def _write_logging(before: Any, now: Any) -> dict[str, Any]:
     one, other = _index_by_name(before), _index_by_name(now)
     loggers = {}
     for name in sorted({*one, *other}):
-        state = other.get(name, _UNCHANGED)[:3]
-        if state != one.get(name, _UNCHANGED)[:3]:
+        state = other.get(name, ambient.UNCHANGED_LOGGER)[:3]
+        if state != one.get(name, ambient.UNCHANGED_LOGGER)[:3]:
             loggers[name] = list(state)
     if loggers:
         change["loggers"] = loggers
@@ -254,8 +289,8 @@ def _write_logging(before: Any, now: Any) -> dict[str, Any]:
 
 def _find_basic_format(before: Any, now: Any) -> list[Any]:
     """Formats and style of the handler that `logging.basicConfig()` gave the root, which had none."""
-    handlers = _index_by_name(now).get("root", _UNCHANGED)[3]
-    if _index_by_name(before).get("root", _UNCHANGED)[3] or len(handlers) != 1:
+    handlers = _index_by_name(now).get("root", ambient.UNCHANGED_LOGGER)[3]
+    if _index_by_name(before).get("root", ambient.UNCHANGED_LOGGER)[3] or len(handlers) != 1:
         return []
     handler = handlers[0]
     formatter = handler.formatter
@@ -286,11 +321,43 @@ def _describe_changed_handlers(before: Any, now: Any, is_placed: Callable[[Any],
     lost = []
     for name in sorted({*one, *other}):
         handlers = logging.getLogger(name if name != "root" else None).handlers
-        is_other = one.get(name, _UNCHANGED)[3] != other.get(name, _UNCHANGED)[3]
+        is_other = (
+            one.get(name, ambient.UNCHANGED_LOGGER)[3]
+            != other.get(name, ambient.UNCHANGED_LOGGER)[3]
+        )
         is_other = is_other and not (name == "root" and _find_basic_format(before, now))
         if is_other and not is_placed(handlers):
             lost.append(f"it changed the handlers of the logger {name!r}")
+        elif not is_other:
+            lost += _describe_changed_filters(
+                name, _get_passed(one, name), _get_passed(other, name), is_placed
+            )
     return lost
+
+
+def _get_passed(loggers: Mapping[str, tuple[Any, ...]], name: str) -> tuple[Any, ...]:
+    passed: tuple[Any, ...] = loggers.get(name, ambient.UNCHANGED_LOGGER)[4]
+    return passed
+
+
+def _describe_changed_filters(
+    name: str, before: tuple[Any, ...], now: tuple[Any, ...], is_placed: Callable[[Any], Any]
+) -> list[str]:
+    """What else a logger's records pass: its filters, and how its handlers let them through."""
+    if before == now:
+        return []
+    logger = logging.getLogger(name if name != "root" else None)
+    one, other = (
+        [each for each in passed if not isinstance(each, ambient.HandlerState)]
+        for passed in (before, now)
+    )
+    if one != other:
+        return (
+            [] if is_placed(logger.filters) else [f"it changed the filters of the logger {name!r}"]
+        )
+    states = (each for each in now if isinstance(each, ambient.HandlerState))
+    changed = (each.handler for each in states if each not in before)
+    return [] if all(map(is_placed, changed)) else [f"it changed a handler of the logger {name!r}"]
 
 
 def _put_logging(change: Mapping[str, Any]) -> None:
@@ -328,8 +395,38 @@ def _put_decimal(change: Mapping[str, Any]) -> None:
     decimal.setcontext(decimal.Context(**fields))
 
 
-def _write_zone_name(_before: Any, now: tuple[Any, ...]) -> str:
-    return " ".join(now[0])
+def _write_zone_name(before: Any, now: tuple[Any, ...]) -> str:
+    """Nothing where only the variable TZ was set, which no clock heeds before `time.tzset()`."""
+    names, _, seconds = now
+    return " ".join(names) if (names, seconds) != (before[0], before[2]) else ""
+
+
+def _write_dialects(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    changed = _write_options(before, now)
+    return {"set": changed, "drop": sorted(before.keys() - now.keys())}
+
+
+def _put_dialects(change: Mapping[str, Any]) -> None:
+    dialects = ambient.PARTS["dialects"].capture()
+    for name in change["drop"]:
+        dialects.pop(name, None)
+    ambient.restore_part("dialects", dialects | registry.thaw(change["set"]))
+
+
+def _write_file_types(before: Any, now: Any) -> dict[str, Any]:
+    tables = zip(ambient.FILE_TYPES, before, now, strict=True)
+    return {name: changed for name, one, other in tables if (changed := _write_options(one, other))}
+
+
+def _put_file_types(change: Mapping[str, Any]) -> None:
+    tables = dict(zip(ambient.FILE_TYPES, ambient.file_types(), strict=True))
+    for name, entries in change.items():
+        for ending, kind in need(registry.thaw(entries), dict, None).items():
+            if name in ambient.FILE_TYPES[:2]:
+                strict = name == ambient.FILE_TYPES[0]
+                sys.modules["mimetypes"].add_type(kind, ending, strict=strict)
+            else:
+                tables[name][ending] = kind
 
 
 def _put_zone(_value: Any) -> None:
@@ -339,8 +436,11 @@ def _put_zone(_value: Any) -> None:
 
 
 class _Part(NamedTuple):
+    """`names`: it is looked at where code within reach has one of these names; None: always."""
+
     write: Callable[[Any, Any], Any]
     restore: Callable[[Any], None]
+    names: AbstractSet[str] | None = None
 
 
 def _write_value(_before: Any, now: Any) -> Any:
@@ -352,12 +452,14 @@ _PARTS: Mapping[str, _Part] = {
     "path": _Part(_write_path, _put_path),
     "warnings": _Part(_write_warnings, _put_warnings),
     "pandas": _Part(_write_options, _put_options("pandas")),
-    "matplotlib": _Part(_write_options, _put_options("matplotlib")),
+    "matplotlib": _Part(_write_matplotlib, _put_matplotlib),
     "numpy": _Part(_write_numpy, _put_numpy),
     "logging": _Part(_write_logging, _put_logging),
     "decimal": _Part(_write_decimal, _put_decimal),
     "locale": _Part(_write_value, lambda value: ambient.restore_part("locale", value)),
     "csv": _Part(_write_value, lambda value: ambient.restore_part("csv", value)),
+    "dialects": _Part(_write_dialects, _put_dialects, bag("csv register_dialect")),
+    "file types": _Part(_write_file_types, _put_file_types, bag("mimetypes add_type")),
     "calendar": _Part(_write_value, lambda value: ambient.restore_part("calendar", value)),
     "time zone": _Part(_write_zone_name, _put_zone),
 }

@@ -21,6 +21,10 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
     bodies.clear()
 
 
+class Connection(sqlite3.Connection):
+    """As people derive one."""
+
+
 def insert(database):
     database.execute("INSERT INTO t VALUES (1)")
     database.commit()
@@ -43,8 +47,35 @@ def back_up(database):
         database.backup(copy)
 
 
+def run(database, *statements):
+    for sql in statements:
+        database.execute(sql)
+    database.commit()
+
+
+MAKES_A_TABLE = "CREATE TABLE other.u AS SELECT 3 AS y"
+MADE_OF_PARTS = "ATTACH 'b' || '.db' AS other"
+
+
+def attach_in_a_connection_of_its_own(connect, name="a.db"):
+    with closing(connect(name)) as own:
+        own.executescript(f"ATTACH 'b.db' AS other; {MAKES_A_TABLE}")
+
+
 WORKS = {
     "a row": insert,
+    "SQL as arguments": lambda database: run(
+        database, "ATTACH 'b.db' AS other", MAKES_A_TABLE, "DETACH other"
+    ),
+    "a name that SQL puts together": lambda database: run(
+        database, MADE_OF_PARTS, MAKES_A_TABLE, "DETACH other"
+    ),
+    "an address": lambda database: attach_in_a_connection_of_its_own(
+        lambda name: sqlite3.connect(f"file:{name}?mode=rwc", uri=True)
+    ),
+    "a connection of its own": lambda _: attach_in_a_connection_of_its_own(sqlite3.connect),
+    "one in memory": lambda _: attach_in_a_connection_of_its_own(sqlite3.connect, ":memory:"),
+    "one of another class": lambda _: attach_in_a_connection_of_its_own(Connection),
     "an attached file": attach,
     "a file attached before": write_to_the_attached,
     "a vacuum into a file": lambda database: database.execute("VACUUM INTO 'b.db'"),
@@ -116,11 +147,76 @@ def test_a_file_that_is_only_called_like_one_of_sqlites_own_comes_back():
     assert same(program) == "rain"
 
 
-def test_a_file_made_by_sql_among_too_many_to_compare_is_said():
+@pytest.fixture
+def many_files():
     Path("many").mkdir()
     for number in range(2_100):
         Path(f"many/{number}").touch()
-    live, again, recorded, report = replayed(program_of(WORKS["a vacuum into a file"], log=False))
+
+
+@pytest.mark.parametrize("work", ["a vacuum into a file", "SQL as arguments"])
+def test_among_too_many_files_to_compare_one_that_sql_names_comes_back(work, many_files):
+    assert "b.db" in same(program_of(WORKS[work], log=False))
+
+
+def test_one_whose_name_sql_puts_together_is_said_there(many_files):
+    act = WORKS["a name that SQL puts together"]
+    live, again, recorded, report = replayed(program_of(act, log=False))
     assert live != again
     assert "where too many lie" in str(report.unheld)
     assert "where too many lie" in str(recorded.warnings) + str(recorded.unheld)
+
+
+def test_a_text_that_speaks_of_attaching_is_no_sql(many_files):
+    def act(database):
+        database.execute("SELECT 'please attach the file, vacuum into the corner'").fetchall()
+
+    same(program_of(act, log=False))
+
+
+@pytest.mark.parametrize("allowed", [sqlite3.SQLITE_OK, sqlite3.SQLITE_DENY])
+def test_an_authorizer_of_the_programs_is_asked_and_obeyed(allowed):
+    def program():
+        Path("b.db").unlink(missing_ok=True)
+        heard = []
+        database = sqlite3.connect(":memory:")
+        database.set_authorizer(
+            lambda action, *_: heard.append(action) or (allowed if action == 24 else 0)
+        )
+
+        @tape.tool
+        def work():
+            bodies.append("work")
+            try:
+                attach(database)
+            except sqlite3.DatabaseError:
+                return "denied"
+            return "attached"
+
+        told = work()
+        database.close()
+        return told, heard, Path("b.db").exists()
+
+    told, heard, there = same(program)
+    assert there == (told == "attached") and 24 in heard
+
+
+def test_what_the_program_sets_instead_of_its_authorizer_stands():
+    def program():
+        heard = []
+        database = sqlite3.connect(":memory:")
+        database.set_authorizer(lambda *what: heard.append(what) or 0)
+
+        @tape.tool
+        def work():
+            bodies.append("work")
+            return database.execute("SELECT 1").fetchall()
+
+        work()
+        database.set_authorizer(None)
+        heard.clear()
+        database.execute("SELECT 2 AS two").fetchall()
+        database.close()
+        return heard
+
+    assert same(program) == []

@@ -259,7 +259,32 @@ def the_stack_of_threads() -> Case:
     return lambda: threading.stack_size(1 << 20) and None, look, lambda: threading.stack_size(0)
 
 
+def a_type_of_files() -> Case:
+    mimetypes.init()
+
+    def tool():
+        from mimetypes import add_type
+
+        add_type("text/x-shop", ".shop")
+
+    def back():
+        mimetypes._db.types_map[True].pop(".shop", None)
+        mimetypes._db.types_map_inv[True].pop("text/x-shop", None)
+
+    return tool, lambda: mimetypes.guess_type("a.shop")[0], back
+
+
+def a_dialect() -> Case:
+    return (
+        lambda: csv.register_dialect("shop", delimiter="|"),
+        lambda: "shop" in csv.list_dialects(),
+        lambda: "shop" in csv.list_dialects() and csv.unregister_dialect("shop"),
+    )
+
+
 AGAIN = [
+    a_type_of_files,
+    a_dialect,
     the_name_and_the_attributes_of_parts_of_the_program,
     when_a_file_was_written_and_who_may_open_a_folder,
     how_far_a_file_was_read,
@@ -605,29 +630,6 @@ def an_accessor_of_tables() -> Case:
     return tool, lambda: hasattr(pandas.DataFrame, "shop"), back
 
 
-def a_type_of_files() -> Case:
-    mimetypes.init()
-
-    def tool():
-        from mimetypes import add_type
-
-        add_type("text/x-shop", ".shop")
-
-    def back():
-        mimetypes._db.types_map[True].pop(".shop", None)
-        mimetypes._db.types_map_inv[True].pop("text/x-shop", None)
-
-    return tool, lambda: mimetypes.guess_type("a.shop")[0], back
-
-
-def a_dialect() -> Case:
-    return (
-        lambda: csv.register_dialect("shop", delimiter="|"),
-        lambda: "shop" in csv.list_dialects(),
-        lambda: "shop" in csv.list_dialects() and csv.unregister_dialect("shop"),
-    )
-
-
 def a_format_of_archives() -> Case:
     def look():
         return any(name == "shop" for name, _ in shutil.get_archive_formats())
@@ -703,8 +705,6 @@ def a_module_that_registers_what_it_has() -> Case:
 NAMED = {
     what_parameters_are_said_to_be: "the annotations of price",
     an_accessor_of_tables: "the classes or the column types of pandas",
-    a_type_of_files: "mimetypes",
-    a_dialect: "the dialects of csv",
     a_format_of_archives: "shutil._ARCHIVE_FORMATS",
     a_table_of_a_library: "encodings.aliases.aliases, which belongs to a library",
     a_librarys_function_by_its_text: "json.dumps, which belongs to a library",

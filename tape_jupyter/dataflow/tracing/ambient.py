@@ -16,6 +16,7 @@ import ast
 import csv
 import decimal
 import gc
+import io
 import locale
 import logging
 import os
@@ -282,16 +283,42 @@ def _take_logging() -> tuple[Any, ...]:
     ]
     return (
         logging.root.manager.disable,
-        tuple((*state, tuple(e.handlers)) for e in loggers if (state := _take_logger(e))),
+        tuple(
+            (*state, tuple(e.handlers), (*e.filters, *map(_take_handler, e.handlers)))
+            for e in loggers
+            if (state := _take_logger(e))
+        ),
         logging.getLevelNamesMapping(),
     )
 
 
 def _take_logger(logger: logging.Logger) -> tuple[Any, ...]:
     """Nothing of one that is as it was made: imports make hundreds."""
-    if logger.level or logger.handlers or logger.disabled or not logger.propagate:
+    own = logger.handlers or logger.filters
+    if logger.level or own or logger.disabled or not logger.propagate:
         return logger.name, logger.level, logger.disabled, logger.propagate
     return ()
+
+
+class HandlerState(NamedTuple):
+    """What a handler lets through, and how."""
+
+    handler: logging.Handler
+    level: int
+    formatter: logging.Formatter | None
+    filters: tuple[Any, ...]
+
+
+def _take_handler(handler: logging.Handler) -> HandlerState:
+    return HandlerState(handler, handler.level, handler.formatter, tuple(handler.filters))
+
+
+def _put_handler(state: HandlerState) -> None:
+    handler = state.handler
+    if _take_handler(handler) != state:
+        handler.setLevel(state.level)
+        handler.formatter = state.formatter
+        handler.filters[:] = state.filters
 
 
 def _put_logging(value: tuple[Any, ...]) -> None:
@@ -307,10 +334,20 @@ def _put_logging(value: tuple[Any, ...]) -> None:
     for logger in [logging.root, *known]:
         if logger.name not in states and not _take_logger(logger):
             continue
-        level, disabled, propagate, handlers = states.get(logger.name, (0, False, True, ()))
+        level, disabled, propagate, handlers, passed = states.get(logger.name, UNCHANGED_LOGGER)
         logger.setLevel(level)
         logger.disabled, logger.propagate = disabled, propagate
         logger.handlers[:] = handlers
+        logger.filters[:] = [each for each in passed if not isinstance(each, HandlerState)]
+        for each in passed:
+            if isinstance(each, HandlerState):
+                _put_handler(each)
+
+
+UNCHANGED_LOGGER: tuple[Any, ...] = (0, False, True, (), ())
+"""Level, whether disabled, whether it propagates, its handlers; its filters, with how those handlers are:
+of a logger that nobody set up.
+"""
 
 
 def _put_level_names(names: dict[str, int]) -> None:
@@ -381,10 +418,10 @@ def umask() -> int:
     another thread may make a file.
     """
     try:
-        with open("/proc/self/status", "rb") as status:  # noqa: PTH123 - for each cell
-            for line in status:
-                if line.startswith(b"Umask:"):
-                    return int(line.split()[1], 8)
+        with io.FileIO("/proc/self/status") as status:  # whatever a program has for `open`
+            told = re.search(rb"^Umask:\s*([0-7]+)", status.read(), re.MULTILINE)
+        if told:
+            return int(told[1], 8)
     except OSError:
         pass
     mask = os.umask(0o077)
@@ -421,6 +458,53 @@ def _put_csv(limit: int) -> None:
     csv.field_size_limit(limit)
 
 
+_OF_DIALECT = (
+    *("delimiter", "quotechar", "escapechar", "lineterminator"),
+    *("doublequote", "skipinitialspace", "strict", "quoting"),
+)
+
+
+def _take_dialects() -> dict[str, dict[str, Any]]:
+    dialects = {name: csv.get_dialect(name) for name in csv.list_dialects()}
+    return {
+        name: {field: getattr(each, field) for field in _OF_DIALECT}
+        for name, each in dialects.items()
+    }
+
+
+def _put_dialects(value: dict[str, dict[str, Any]]) -> None:
+    for name in {*csv.list_dialects()} - value.keys():
+        csv.unregister_dialect(name)
+    for name, fields in value.items():
+        csv.register_dialect(name, **fields)
+
+
+FILE_TYPES = ("types", "common types", "encodings", "suffixes")
+"""The tables of `mimetypes`: what a file is by its ending, strictly and commonly; how it is packed; the
+endings that stand for two.
+"""
+
+
+def file_types() -> list[dict[str, str]]:
+    """Those tables, as whoever asks first would find them."""
+    types = sys.modules["mimetypes"]
+    if not types.inited:
+        types.init()
+    kept = types._db  # noqa: SLF001 - nothing else tells what all has been added
+    return [kept.types_map[True], kept.types_map[False], kept.encodings_map, kept.suffix_map]
+
+
+def _put_file_types(value: list[dict[str, str]]) -> None:
+    for table, entries in zip(file_types(), value, strict=True):
+        table.clear()
+        table.update(entries)
+    of_type = sys.modules["mimetypes"]._db.types_map_inv  # noqa: SLF001 - the same
+    for strict, entries in zip((True, False), value, strict=False):
+        of_type[strict].clear()
+        for ending, kind in entries.items():
+            of_type[strict].setdefault(kind, []).append(ending)
+
+
 _OTHERS = frozenset({"?"})
 
 PARTS: dict[str, AmbientPart] = {
@@ -445,6 +529,16 @@ PARTS: dict[str, AmbientPart] = {
         bag("calendar"),
     ),
     "csv": AmbientPart("the field size limit of `csv`", csv.field_size_limit, _put_csv, "csv"),
+    "dialects": AmbientPart(
+        "the dialects of `csv`", _take_dialects, _put_dialects, "csv", bag("csv _csv")
+    ),
+    "file types": AmbientPart(
+        "the types of files (`mimetypes`)",
+        lambda: [*map(dict, file_types())],
+        _put_file_types,
+        "mimetypes",
+        bag("mimetypes"),
+    ),
     "time zone": AmbientPart(
         "the time zone", lambda: (time.tzname, os.environ.get("TZ"), time.timezone), _put_zone
     ),

@@ -18,7 +18,8 @@ from tape_jupyter.core.user_code import INSTALLED, bag, is_installed
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
 from tape_jupyter.dataflow.tracing.handles import OpenHandles, content_of
-from tape_jupyter.files.first_contents import Firsts, database
+from tape_jupyter.effects.quiet_connections import OPENS_FILE, is_heard_soon
+from tape_jupyter.files.first_contents import Firsts, find_database
 from tape_jupyter.files.links import follow_links
 
 KEPT_ALL = 128 << 20
@@ -76,6 +77,8 @@ _NAMES = ("os.link", "os.symlink")
 """Events that give a name, and follow no link that has it."""
 _MARKS = frozenset({"os.chown", "os.setxattr", "os.removexattr"})
 """Events of one path that change neither what a file holds nor who may read it."""
+_CONNECTED = "sqlite3.connect/handle"
+_DATABASES = frozenset({"sqlite3.connect", _CONNECTED, OPENS_FILE})
 _PROCESS = (
     "subprocess.Popen",
     "os.system",
@@ -88,7 +91,8 @@ _PROCESS = (
 )
 _HEARD = frozenset(
     {
-        *("open", "os.listdir", "os.scandir", "glob.glob", "sqlite3.connect"),
+        *("open", "os.listdir", "os.scandir", "glob.glob"),
+        *_DATABASES,
         *_ONE,
         *_TWO,
         *_MARKS,
@@ -136,6 +140,8 @@ class Touched:
     """A folder with more in it than is looked at, where a process was started, or that was to be
     looked at: what was written there unheard is not known.
     """
+    unheard: bool = False
+    """SQL had SQLite open a file whose name it worked out."""
     relative: bool = False
 
     def changes(self) -> dict[str, Change]:
@@ -307,15 +313,25 @@ class FileWatch:
         elif event in _MARKS:
             self.touched.marked.add(_find_full_path(args[0]))
         elif event in _TWO:
-            self._note_transfer(
-                event, *(_resolve_path_argument(args, at, _TWO[event] + at) for at in (0, 1))
-            )
-        elif event == "sqlite3.connect":
-            if path := database(args[0]):
-                self.firsts.connected(path)
-            self._note_path(args[0], read=True, write=True)
+            self._note_transfer(event, args)
+        elif event in _DATABASES:
+            self._note_database(event, args[0])
         elif event.startswith(_PROCESS):
             self._note_process(_format_command(event, args))
+
+    def _note_database(self, event: str, name: Any) -> None:
+        """SQLite opens a file; or has made a connection, whose SQL may open others unheard."""
+        if event == _CONNECTED:
+            if not is_heard_soon():
+                self.look_at_folder()
+            return
+        if name is None:
+            self.touched.unheard = True
+            self.look_at_folder()
+        path, writes = find_database(name)
+        if writes:
+            self.firsts.connected(path)
+        self._note_path(path or None, read=True, write=writes)
 
     def _note_one_path(self, event: str, args: tuple[Any, ...]) -> None:
         path = _resolve_path_argument(args, 0, _ONE[event])
@@ -335,12 +351,16 @@ class FileWatch:
         elif times := file_times(full):
             self.touched.times.setdefault(full, times)
 
-    def _note_transfer(self, event: str, path: Any, other: Any) -> None:
+    def _note_transfer(self, event: str, args: tuple[Any, ...]) -> None:
         """From one path to another."""
+        path, other = (_resolve_path_argument(args, at, _TWO[event] + at) for at in (0, 1))
         if moves := event in ("os.rename", "shutil.move"):
             self._note_tree(path, other)
+            self._note_old_metadata("os.chmod", other)
         if event != "os.symlink":  # which may lead to what is not there
-            self._note_path(path, read=True, write=moves, follows=not moves)
+            # what is written by either of two names of one file is written to both
+            writes = moves or event == "os.link"
+            self._note_path(path, read=True, write=writes, follows=not moves)
         self._note_path(other, write=True, follows=not moves and event not in _NAMES)
 
     def _note_tree(self, path: Any, to: Any = None) -> None:

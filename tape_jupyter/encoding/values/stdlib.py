@@ -243,7 +243,7 @@ BY_TYPE: dict[type, Codec] = {
         "pattern",
         lambda value, walk, at: {
             "pattern": walk.freeze(value.pattern, at),
-            "flags": value.flags & ~re.DEBUG,
+            "flags": int(value.flags & ~re.DEBUG),
         },
         lambda s, walk, at: re.compile(walk.thaw(s["pattern"], at), need(s["flags"], int, at)),
     ),

@@ -14,10 +14,14 @@ does again in replay:
     {"event": name, "data": value}                  LangChain's dispatched events
     {"message": value, "metadata": ..., "below": [...]}    a token of a model, to a graph that streams `messages`
     {"workflow": event}                             events that a LlamaIndex workflow streams
+
+"changed" in one of them: what the body had changed before of what code of the user's looks at that shows it
+(effects/memory.py).
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import linecache
@@ -64,8 +68,13 @@ def patch(module: ModuleType | None = None) -> Undo:
     return undoing(
         swap(logging.Logger, "callHandlers", _wrap_call_handlers),
         swap(warnings, "_showwarnmsg", _wrap_show_warning),
+        *(swap(each, "__enter__", _wrap_enter) for each in _CATCHING),
+        *(swap(each, "__exit__", _wrap_exit) for each in _CATCHING),
         processes.patch(),
     )
+
+
+_CATCHING = (warnings.catch_warnings, contextlib._RedirectStream)  # noqa: SLF001 - of both streams
 
 
 def _record_event(event: dict[str, Any], sink: Any = None) -> None:
@@ -86,6 +95,57 @@ def current_sinks() -> dict[str, Any]:
         "clear": publisher,
         "warning": _find_warning_sink(),
     }
+
+
+class Catch(NamedTuple):
+    """A list or a stream that was put where warnings, or what is written, go; by the body whose capture this
+    is, None: by the program.
+    """
+
+    manager: Any
+    target: Any
+    body: Any
+
+
+_catches: list[Catch] = []
+"""What is there now; of the bodies that run also what was: where threads do so beside each other, it may
+stand on.
+"""
+
+
+def _wrap_enter(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Of what catches warnings, or what is written to a stream."""
+
+    @functools.wraps(original)
+    def enter(manager: Any) -> Any:
+        target = original(manager)
+        if target is not None:
+            with _lock:
+                _catches.append(Catch(manager, target, BODY.get()))
+        return target
+
+    return enter
+
+
+def _wrap_exit(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def leave(manager: Any, *error: Any) -> Any:
+        if _catches:
+            with _lock:
+                _drop_catches(lambda each: each.body is None and each.manager is manager)
+        return original(manager, *error)
+
+    return leave
+
+
+def _drop_catches(is_over: Callable[[Catch], bool]) -> None:
+    _catches[:] = [each for each in _catches if not is_over(each)]
+
+
+def find_catch(sink: Any) -> Catch | None:
+    """Who put this where it stands; None where nobody is known to have."""
+    targets = (sink.keep, sink.log) if isinstance(sink, _WarningSink) else (id(sink),)
+    return next((each for each in reversed(_catches) if id(each.target) in targets), None)
 
 
 def shows_to_person(sink: Any) -> bool:
@@ -113,6 +173,8 @@ def _find_warning_sink() -> _WarningSink:
     context = getattr(warnings, "_get_context", None)  # from Python 3.14 on
     log = getattr(context(), "log", None) if context is not None else None
     keep = getattr(warnings, "_showwarnmsg_impl", None)
+    keeper = getattr(keep, "__self__", None)  # of its `append`; a module has its functions
+    keep = keep if keeper is None or isinstance(keeper, ModuleType) else keeper
     return _WarningSink(id(warnings.showwarning), id(keep), id(log))
 
 
@@ -125,7 +187,11 @@ thread.
 
 @contextmanager
 def _shown_next(
-    event: dict[str, Any], sink: Any = None, *, muted: bool = False, through: Sequence[Any] = ()
+    event: dict[str, Any],
+    find_sink: Callable[[], Any] = do_nothing,
+    *,
+    muted: bool = False,
+    through: Sequence[Any] = (),
 ) -> Iterator[None]:
     """Record an event, and inside show it, before another body records one: a thread that was told
     its place may get no processor for long, and others would show things before it. One that cannot
@@ -142,13 +208,12 @@ def _shown_next(
     body.wait_to_show()  # before: who waits for what is shown here counts as at rest
     locked = _showing.acquire(timeout=_LONGEST)
     try:
-        _record_event(event, sink)
+        sink = find_sink()  # threads may put others there meanwhile
         users = [each for each in through if _runs_users_code(each)]
-        with (
-            _mute_recording() if muted else nullcontext(),
-            body.acting_again(users) if users else nullcontext(),
-        ):
-            yield
+        with body.acting_again(users, event, sink) if users else nullcontext():
+            _record_event(event, sink)
+            with _mute_recording() if muted else nullcontext():
+                yield
     except BaseException:
         event.clear()
         raise
@@ -188,7 +253,7 @@ def _wrap_write(original: Callable[..., Any]) -> Callable[..., Any]:
             text = processes.remove_marks(stream, string)
             return original(stream, text) if text or not string else None
         name = "err" if getattr(stream, "name", "") == "stderr" else "out"
-        with _shown_next({name: str(string)}, stream):
+        with _shown_next({name: str(string)}, lambda: stream):
             return original(stream, string)
 
     return write_taped
@@ -206,7 +271,7 @@ class _Tee:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> Any:
-        with _shown_next({self._name: str(text)}, self._stream, through=(self._stream,)):
+        with _shown_next({self._name: str(text)}, lambda: self._stream, through=(self._stream,)):
             return self._stream.write(text)
 
     def writelines(self, lines: Any) -> None:
@@ -215,7 +280,8 @@ class _Tee:
 
     @property
     def buffer(self) -> Any:
-        return _BytesTee(self._stream, self._name)
+        """Raises AttributeError where the stream has none."""
+        return _BytesTee(self._stream, self._name) if self._stream.buffer else None
 
 
 class _BytesTee:
@@ -233,7 +299,7 @@ class _BytesTee:
         except UnicodeDecodeError:
             _record_event({"lost": "bytes that it wrote, which are no text, are not recorded"})
             return self._stream.buffer.write(data)
-        with _shown_next({self._name: text}, self._stream):
+        with _shown_next({self._name: text}, lambda: self._stream):
             return self._stream.buffer.write(data)
 
 
@@ -241,6 +307,8 @@ def _strip_tee(stream: Any) -> Any:
     return stream._stream if isinstance(stream, _Tee) else stream  # noqa: SLF001 - its own
 
 
+_listening: list[Any] = []
+"""The captures of the bodies that run."""
 _tees: dict[str, tuple[Any, int]] = {}
 _lock = threading.Lock()
 
@@ -250,6 +318,7 @@ def listening(capture: Any) -> Iterator[None]:
     """Inside, a taped body runs: what it shows is told to its capture."""
     before = BODY.get()
     BODY.set(capture)
+    _listening.append(capture)
     names = {"stdout": "out", "stderr": "err"}
     if not processes.are_descriptors_read():
         names |= {"__stdout__": "out", "__stderr__": "err"}
@@ -259,6 +328,10 @@ def listening(capture: Any) -> Iterator[None]:
     finally:
         for tee in stood:
             tee()
+        with _lock:
+            _listening.remove(capture)
+            if not _listening:
+                _drop_catches(lambda each: each.body is not None)
         BODY.set(before)  # not Token.reset: a dropped coroutine may be closed in another context
 
 
@@ -302,7 +375,7 @@ def _wrap_publish(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         taped = BODY.get() is not None
         event = _build_display_event(data, metadata, kwargs) if taped else {}
-        with _shown_next(event, publisher, muted=True):  # at a terminal it prints
+        with _shown_next(event, lambda: publisher, muted=True):  # at a terminal it prints
             return original(publisher, data, metadata, *args, **kwargs)
 
     return publish_taped
@@ -318,7 +391,7 @@ def _build_display_event(data: Any, metadata: Any, more: Mapping[str, Any]) -> d
 def _wrap_clear_output(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def clear_output(publisher: Any, wait: bool = False) -> Any:
-        with _shown_next({"clear": bool(wait)}, publisher, muted=True):
+        with _shown_next({"clear": bool(wait)}, lambda: publisher, muted=True):
             return original(publisher, wait)
 
     return clear_output
@@ -380,6 +453,16 @@ _RECORD = (
 )
 
 
+def bare_record() -> logging.LogRecord:
+    """A record without anything, of the class that the program has for them; a function of its own that makes
+    them is not called.
+    """
+    factory = logging.getLogRecordFactory()
+    kind: type[Any] = factory if isinstance(factory, type) else logging.LogRecord
+    record: logging.LogRecord = kind("", 0, "", 0, "", (), None)
+    return record
+
+
 def log_of(record: logging.LogRecord) -> dict[str, Any]:
     """A log record as structure: its message made, also what it was made of where that can be
     written; its error told as text.
@@ -391,7 +474,7 @@ def log_of(record: logging.LogRecord) -> dict[str, Any]:
             fields |= {"args": registry.freeze(record.args), "template": record.msg}
     if record.exc_info and record.exc_info[1] is not None:
         fields["exc_text"] = record.exc_text or logging.Formatter().formatException(record.exc_info)
-    known = vars(logging.makeLogRecord({}))
+    known = vars(bare_record())
     extra = {
         k: v
         for k, v in vars(record).items()
@@ -415,7 +498,7 @@ def _wrap_show_warning(original: Callable[..., Any]) -> Callable[..., Any]:
         if text := msg.line or linecache.getline(msg.filename, msg.lineno).strip():
             event["text"] = text
         shows = (warnings.showwarning, getattr(warnings, "_showwarnmsg_impl", None))
-        with _shown_next(event, _find_warning_sink(), muted=True, through=shows):
+        with _shown_next(event, _find_warning_sink, muted=True, through=shows):
             return original(msg)
 
     return _showwarnmsg

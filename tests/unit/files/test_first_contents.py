@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from tape_jupyter.files import first_contents
-from tape_jupyter.files.first_contents import First, Firsts, database
+from tape_jupyter.files.first_contents import First, Firsts, find_database
 
 
 @pytest.fixture
@@ -119,7 +119,14 @@ def test_little_is_kept_and_more_is_known_by_its_digest(firsts, tmp_path, monkey
 )  # fmt: skip
 def test_the_file_that_a_database_is_written_to(name, path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert database(name) == (str(tmp_path / path) if path else "")
+    found, writes = find_database(name)
+    assert (found if writes else "") == (str(tmp_path / path) if path else "")
+
+
+@pytest.mark.parametrize("name", ["file:a.db?mode=ro", "file:a.db?immutable=1"])
+def test_one_that_is_only_read_is_known_too(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_database(name) == (str(tmp_path / "a.db"), False)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no named pipes in folders")
