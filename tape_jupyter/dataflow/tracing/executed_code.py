@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
+from IPython.core import interactiveshell
+
 from tape_jupyter.core.user_code import MACHINERY, is_users
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.static.display import is_plain_display
@@ -43,6 +45,7 @@ _DULL = frozenset(
 )
 """Types whose methods say nothing of what was read: looked at first, since most calls are of these."""
 
+_SHELL = vars(interactiveshell)
 _SENDERS = frozenset({"ipykernel.iostream", "jupyter_client.session", "jupyter_client.jsonutil"})
 """Modules that send what a cell shows to its page: what they call for that is none of its doing."""
 _KNOWN = 50_000
@@ -244,7 +247,7 @@ class CodeWatch:
         def wait_for_cell(frame: FrameType, kind: str, arg: Any) -> None:
             if not self._on:
                 sys.setprofile(None)
-            elif kind == "call" and frame.f_globals is namespace:
+            elif kind == "call" and (frame.f_globals is namespace or _is_run_by_shell(frame)):
                 # a cell that awaits is left and entered many times: others run for it meanwhile
                 self._top = None if frame.f_code.co_flags & inspect.CO_COROUTINE else frame
                 sys.setprofile(self._event)
@@ -304,7 +307,8 @@ class CodeWatch:
     def _handle_start(self, code: CodeType, _offset: int) -> Any:
         if self._on:
             frame = sys._getframe(1)  # noqa: SLF001 - the frame that starts
-            if not self._has_begun and frame.f_globals is self._namespace:
+            is_own = frame.f_globals is self._namespace or _is_run_by_shell(frame)
+            if not self._has_begun and is_own:
                 self._hear_calls()
             if self._has_begun and not self._record_code(code, frame):
                 return None
@@ -329,6 +333,14 @@ class CodeWatch:
         if hasattr(function, "__qualname__"):
             self._record_builtin(function, code, sys._getframe(1).f_globals.get("__name__"))  # noqa: SLF001
         return None
+
+
+def _is_run_by_shell(frame: FrameType) -> bool:
+    """Whether it is the code of a cell, of whatever module the shell takes it for (`embed()`)."""
+    above = frame.f_back
+    if above is None or above.f_globals is not _SHELL:
+        return False
+    return frame.f_code.co_name == "<module>"
 
 
 def _is_import_machinery(module: str, caller: CodeType) -> bool:

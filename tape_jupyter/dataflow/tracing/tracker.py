@@ -549,9 +549,7 @@ class Tracker:
         replaced = Replaced(replaced_names(running.cell), executed.called_codes)
         scan = variables.refresh(reach, seconds, replaced)
         self._last_examined = scan.last_examined
-        new = {
-            each for each in variables.elsewhere if each.rpartition(":")[0] not in running.imported
-        }
+        new = self._find_globals_of(variables.find_imported() - running.imported)
         scan.before.update(dict.fromkeys(new))
         entry.imported = frozenset(each.rpartition(":")[0] for each in new)
         rebound = scan.rebound | new | ((variables.elsewhere - known) & scan.before.keys())
@@ -561,6 +559,12 @@ class Tracker:
             background=running.background, leaves_background=running.leaves,
             results=running.results, rebound=frozenset(rebound),
         )  # fmt: skip
+
+    def _find_globals_of(self, modules: set[str]) -> set[str]:
+        """The known globals of modules of the user's; nearly always of none."""
+        if not modules:
+            return set()
+        return {each for each in self.variables.elsewhere if each.rpartition(":")[0] in modules}
 
     def _add_older_writes(self, before: Mapping[str, Print | None], index: int) -> None:
         """A change of a name that was not looked at after each entry, and that this one's text does

@@ -200,14 +200,14 @@ class Variables:
         try:
             until = time.thread_time() + seconds
             bound, removed = self._bindings.read_changes()
-            elsewhere = {each: self.value(each) for each in self.elsewhere}
-            self._drop_removed_variables(
-                scan, (*removed, *(each for each, value in elsewhere.items() if value is MISSING))
-            )
             self.ever.update(bound)
-            for resource, value in elsewhere.items():
-                if value is not MISSING and self._ids.get(resource) != identity(value):
-                    bound[resource] = value
+            for each in self.elsewhere:
+                value = self.value(each)
+                if value is MISSING:
+                    removed.append(each)
+                elif self._ids.get(each) != identity(value):
+                    bound[each] = value
+            self._drop_removed_variables(scan, removed)
             bound |= {r: v for r in reached - bound.keys() if (v := self.value(r)) is not MISSING}
             for each in sorted(bound, key=self._find_last_seconds):
                 self._refingerprint_variable(scan, each, bound[each], until)
@@ -271,7 +271,7 @@ class Variables:
     def _find_last_seconds(self, resource: str) -> float:
         return self.prints[resource].seconds if resource in self.prints else 0.0
 
-    def _drop_removed_variables(self, scan: VariableLook, resources: Iterable[Any]) -> None:
+    def _drop_removed_variables(self, scan: VariableLook, resources: Iterable[str]) -> None:
         for each in resources:
             if each in self.prints:
                 scan.before[each] = self.prints[each]

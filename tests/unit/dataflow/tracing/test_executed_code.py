@@ -5,6 +5,7 @@ import asyncio
 import os
 import sys
 import textwrap
+import types
 
 from tape_jupyter.dataflow.tracing import executed_code
 from tape_jupyter.dataflow.tracing.executed_code import CodeWatch
@@ -111,3 +112,16 @@ def test_what_runs_while_a_cell_waits_is_told():
     told = watch.end()
     watch.close()
     assert {"asyncio", "textwrap"} <= told.packages
+
+
+def test_of_a_shell_whose_names_are_no_modules_the_cells_code_is_known_too():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell(user_module=types.ModuleType("app"), user_ns={})
+    assert shell.user_ns is not shell.user_global_ns
+    watch = CodeWatch(shell.user_ns)
+    watch.begin()
+    shell.run_cell("import textwrap\nx = textwrap.dedent('a')")
+    told = watch.end()
+    watch.close()
+    assert "textwrap" in told.packages
