@@ -201,37 +201,29 @@ class Turns:
         return self._waited <= BEGIN_IN_ALL and self._take_turn(place, patience)
 
     def _take_turn(self, place: Place, patience: float) -> bool:
-        acts = None
-        if not (self._waiting or self._computing):
-            acts = self._active(LOOKS, self._computing, None)
-            if acts is None and not self._waiting:
-                return True
         entry = (place, Signal())
         with self._lock:
             insort(self._waiting, entry, key=itemgetter(0))
         try:
-            return self._wait_for_turn(entry, patience, acts)
+            return self._wait_for_turn(entry, patience)
         finally:
             with self._lock:
                 self._waiting.remove(entry)
                 if self._waiting:
                     self._waiting[0][1].set()
 
-    def _wait_for_turn(
-        self, entry: tuple[Place, Signal], patience: float, acts: int | None
-    ) -> bool:
+    def _wait_for_turn(self, entry: tuple[Place, Signal], patience: float) -> bool:
         """A thread that was waited for in vain is not waited for again until it was seen to wait
-        itself. `acts`: the one that was seen to act just now.
+        itself.
         """
         began = spent = 0.0
         active, gap = None, _GAPS[0]
         while True:
             if not self._is_first(entry):
                 entry[1].wait()
-                began, active, acts = 0.0, None, None
+                began, active = 0.0, None
                 continue
-            active = self._active(LOOKS, self._computing, active) if acts is None else acts
-            acts = None
+            active = self._active(LOOKS, self._computing, active)
             if active is None:
                 if not self._is_first(entry) or self._forget_resting_threads():
                     continue

@@ -349,8 +349,7 @@ def _wrap_wait(original: Callable[..., bool]) -> Callable[..., bool]:
 def _wrap_create_task(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def create_task(loop: Any, coro: Any, **kwargs: Any) -> Any:
-        settle_origin()
-        origin = ORIGIN.get()
+        origin = settle_origin()
         if origin is None or _is_finalizer(coro):
             return original(loop, coro, **kwargs)
         context: Context | None = kwargs.get("context")
