@@ -66,6 +66,8 @@ class LibraryState:
         self._setters: list[Any] = []
         self.words: set[str] = set()
         self.attributes: set[str] = set()
+        self.imports: set[str] = set()
+        """All modules that the code imports itself."""
 
     def name(self, value: Any) -> None:
         """A variable of the code's is bound to this."""
@@ -82,6 +84,7 @@ class LibraryState:
 
     def import_modules(self, names: AbstractSet[str]) -> None:
         """The code imports these itself."""
+        self.imports |= names
         for name in names:
             module = sys.modules.get(name)
             if module is not None and is_library_path(getattr(module, "__file__", None) or "<C>"):

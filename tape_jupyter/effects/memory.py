@@ -347,6 +347,11 @@ class Snapshot:
         """All names that code within reach looks up."""
         return self._libraries.words
 
+    @property
+    def imports(self) -> AbstractSet[str]:
+        """The modules that code within reach imports itself."""
+        return self._libraries.imports
+
     def _find_changed_asides(self, others: Sequence[Snapshot]) -> Iterator[str]:
         now = self._look_at_asides(others)
         for message, before in self._aside.items():

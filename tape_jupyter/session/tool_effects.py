@@ -138,7 +138,9 @@ class ObservedBody:
         self._running.open.append(self)
         if "memory" not in self._left_out:
             self._snapshot = self._running.begin(self._call.scope, self._collect_outer_snapshots())
-            self._settings = ToolSettings(self._cell.folder, self._snapshot.words)
+            self._settings = ToolSettings(
+                self._cell.folder, self._snapshot.words, self._snapshot.imports
+            )
             if processes.may_write(self._snapshot.words):
                 processes.begin_writing(self)
         if "files" not in self._left_out:

@@ -43,10 +43,14 @@ from tape_jupyter.session.process_settings import NEEDED, ProcessSettings, set_s
 
 
 class ToolSettings:
-    """What one body does to settings. `names` are all names that code within its reach looks up."""
+    """What one body does to settings. `names` are all names that code within its reach looks up, `imports`
+    the modules that it imports itself.
+    """
 
-    def __init__(self, folder: Path | None, names: AbstractSet[str]) -> None:
-        _import_ahead(names)
+    def __init__(
+        self, folder: Path | None, names: AbstractSet[str], imports: AbstractSet[str] = frozenset()
+    ) -> None:
+        _import_ahead(imports)
         self._folder, self._names, self._before = folder, names, _read_parts(names)
         self._process = ProcessSettings(names)
 
@@ -99,10 +103,10 @@ def _to_relative_folder(path: str, folder: Path | None) -> str:
     return Path(os.path.realpath(path)).relative_to(os.path.realpath(folder)).as_posix()
 
 
-def _import_ahead(names: AbstractSet[str]) -> None:
+def _import_ahead(imports: AbstractSet[str]) -> None:
     """Libraries with settings that the body is about to import: how they begin would be seen by nobody."""
     needed = {ambient.PARTS[name].needs for name in _PARTS} | NEEDED
-    about_to = {name.partition(".")[0] for name in names}
+    about_to = {name.partition(".")[0] for name in imports}
     for module in sorted({each.partition(".")[0] for each in needed} & about_to):
         if module not in sys.modules:
             with suppress(Exception):  # it is not there, which the body finds out
