@@ -198,6 +198,7 @@ def test_the_changed_reply_reaches_what_depends_on_it_and_nothing_else(tmp_path)
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_shared_session_is_proven_replayed_and_kept_as_a_test(tmp_path):
     """What its last cells tell a reader to do, on the saved notebook and nothing else."""
     folder = copied(SHARED, tmp_path / "shared")

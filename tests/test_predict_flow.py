@@ -73,6 +73,7 @@ def scored():
     return [(case, each, all(each["text"][c] == t for c, t in texts.items())) for case, each, texts in zip(CASES, said, shown, strict=True)]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_cell_that_depends_is_found_and_few_that_do_not(scored):
     wanted = [set(case["expected"]) for case, _, _ in scored]
@@ -88,6 +89,7 @@ def test_every_cell_that_depends_is_found_and_few_that_do_not(scored):
     assert not missed and right / sum(map(len, found)) >= 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_live_kernel_comes_out_right(scored):
     wrong = {
@@ -98,6 +100,7 @@ def test_the_live_kernel_comes_out_right(scored):
     assert len(wrong) <= 0.06 * len(scored), wrong
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_proof_sees_what_came_out_wrong_and_nothing_else(scored):
     unseen = [

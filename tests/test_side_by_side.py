@@ -48,6 +48,7 @@ def run(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_what_a_file_leaves_in_its_process_is_not_there_for_another(run):
     status, shown, junit = run("test_first", "test_second", "test_marked")
     assert (status, junit.get("tests"), junit.get("skipped")) == (0, "4", "1"), shown
@@ -74,16 +75,19 @@ def test_tests_that_a_process_did_not_come_to_are_a_failure(run):
     assert "its process ended with 2" in shown
 
 
+@pytest.mark.slow
 def test_after_the_first_failure_no_more_is_begun_if_one_wants(run):
     status, shown, _ = run("test_fails", "test_first", "test_second", options=("--jobs", "1", "-x"))
     assert status == 1 and "stopping after 1 failures" in shown, shown
 
 
+@pytest.mark.slow
 def test_nothing_chosen_is_an_error_as_ever(run):
     status, shown, _ = run("test_first", options=("--jobs", "2", "-k", "nothing"))
     assert status == 5 and "1 deselected" in shown, shown
 
 
+@pytest.mark.slow
 def test_ended_from_outside_it_takes_down_what_the_tests_had_started(tmp_path):
     (tmp_path / "test_starts.py").write_text(FILES["test_starts"])
     words = [sys.executable, "-m", "pytest", "-p", "tests.side_by_side", "--jobs", "1"]

@@ -63,6 +63,7 @@ def test_a_cell_that_runs_says_its_calls_so_far_and_what_it_waits_for(server, pa
     expect(page.locator(".tape-live")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_stopped_cell_says_so_below_it(lab, page, provider, request):
     notebook = record(lab, page, provider.url, request.node.name)
     view = sidebar_of(notebook)

@@ -514,6 +514,7 @@ def test_without_the_labextension_it_shows_its_html(recorded, page, server):
         expect(plain.cell(2).locator(".jp-RenderedHTMLCommon")).to_contain_text("recorded")
 
 
+@pytest.mark.slow
 def test_a_cell_has_the_number_beside_it_wherever_it_is_named(lab, page, provider):
     """After a missed call and a re-run, the notebook, the list, the plan and the comparison say the same."""
     path = write_churn(

@@ -294,6 +294,7 @@ def test_a_list_without_end_is_refused_before_it_is_read(tmp_path, name, words):
     assert re.search(r"manifest|notebook|environment/pylock\.toml", said)
 
 
+@pytest.mark.slow
 def test_outputs_of_20_mb_that_came_in_400_kb_are_not_compared_and_said(tmp_path):
     code, said = look(tmp_path, with_many_in_notebook(cells=[printed("a\n" * 10_000_000)]))
     assert code == 0 and "cells whose outputs were not compared" in said

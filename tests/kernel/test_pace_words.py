@@ -54,6 +54,7 @@ def test_the_commands_know_the_paces_that_a_cell_knows():
     assert tuple(option.type.choices) == PACES
 
 
+@pytest.mark.slow
 def test_a_replay_at_the_recorded_pace_takes_as_long_as_the_recording(recorded):
     told = CliRunner().invoke(tape, ["replay", str(recorded), "--pace", "recorded", "--json"])
     assert told.exit_code == 0, told.output

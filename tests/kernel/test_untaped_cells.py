@@ -58,6 +58,7 @@ def test_an_untaped_cell_runs_the_real_tool_and_draws_on_from_where_it_stood(rec
     assert replayed(recorded(*cells)) == [("same", ())] * 8
 
 
+@pytest.mark.slow
 def test_a_cell_magic_in_an_untaped_cell_changes_nothing_of_that(recorded):
     path = recorded(TAPED, TIMED, SHOWN)
     assert replayed(path)[-1] == ("same", ())

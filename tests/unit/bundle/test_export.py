@@ -83,6 +83,7 @@ def test_a_cell_that_differs_is_named_with_its_difference_and_nothing_is_written
     assert files(churn.parent) == before
 
 
+@pytest.mark.slow
 def test_allowed_differences_mark_the_bundle_the_same_way_each_time(churn, tmp_path):
     churn.write_text(churn.read_text().replace("ADA, ", "EVE, "))
     allowing = Options(ask_index=False, allow_differences=True)

@@ -271,6 +271,7 @@ def test_doctor_finds_this_environment_sound(tmp_path):
     assert {each["grade"] for each in json.loads(run("doctor", "--json").output)} <= {"ok", "note"}
 
 
+@pytest.mark.slow
 def test_record_then_replay_then_a_change_then_a_miss(tmp_path):
     with Provider(vary=True) as provider:
         path = notebook(

@@ -90,6 +90,7 @@ def test_an_import_that_is_ended_from_outside_leaves_no_half_written_cassette(
         assert left == ["long.jsonl"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="ru_maxrss")
 def test_what_an_import_needs_of_memory_does_not_grow_with_the_file(tmp_path):
     """100,000 spans in 300 MB are read within 500 MB: here a sixteenth and a hundredth of them."""

@@ -50,6 +50,7 @@ def played(tmp_path_factory):
     return where / "kept", ask(["--json", "--keep", "kept"], where)
 
 
+@pytest.mark.slow
 def test_the_demo_records_replays_edits_and_misses_as_it_says(played):
     done = played[1]
     assert done.returncode == 0, done.stderr + done.stdout
@@ -62,6 +63,7 @@ def test_the_demo_records_replays_edits_and_misses_as_it_says(played):
     assert statuses["missed"] == ["same", "missed", "not run", "not run", "not run"]
 
 
+@pytest.mark.slow
 def test_the_demo_shows_the_edit_the_miss_and_its_figures(played):
     told = json.loads(played[1].stdout)
     edited, missed = told["acts"]["edited"][3], told["acts"]["missed"][1]
@@ -77,6 +79,7 @@ def test_the_demo_shows_the_edit_the_miss_and_its_figures(played):
     assert told["seconds"]["replayed"] < told["seconds"]["live"]
 
 
+@pytest.mark.slow
 def test_what_the_demo_keeps_can_be_replayed_by_hand(played):
     kept = played[0]
     assert texts.EDITED in (kept / "support.tapes" / "main.tape.yaml").read_text(encoding="utf-8")

@@ -117,6 +117,7 @@ def test_a_candidate_is_tried_offline_and_the_rows_count_again(path, tmp_path):
     assert list(frame["verdict"]) == ["fails", "passes", "unresolved"]
 
 
+@pytest.mark.slow
 def test_a_check_that_tells_nothing_is_said_before_any_candidate_is_tried(path, tmp_path):
     ask = write(tmp_path / "ask.toml", '[[request]]\nmodel = ".*"\nset = { temperature = 0 }\n')
     words = ("try", path, "-c", ask, "--max-calls", "3", "--workers", "1")

@@ -35,6 +35,7 @@ def recorded(path, tmp_path, *cells):
     return made
 
 
+@pytest.mark.slow
 def test_a_session_that_makes_its_own_database_replays_in_place_twice_and_is_exported(tmp_path):
     folder = tmp_path / "work"
     path = recorded(folder / "n.ipynb", tmp_path, DATABASE, TALK, LOG, FOLDER)

@@ -75,6 +75,7 @@ def test_a_kernel_whose_port_another_program_took_is_started_again(tmp_path, mon
     assert len(asked) == 10, "five ports of each of two kernels"
 
 
+@pytest.mark.slow
 def test_a_kernel_none_of_whose_ports_is_ever_free_is_one_line(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as held:
         taken = held.getsockname()[1]
@@ -110,6 +111,7 @@ def test_input_that_nobody_can_give_fails_the_cell(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped here")
 def test_a_kernel_that_stands_still_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(kernel, "SILENCE", 2.0)

@@ -432,6 +432,7 @@ def test_without_ipykernel_the_sentence_names_its_installation(tmp_path, monkeyp
     assert "pip install ipykernel" in doctor.check_kernel().text
 
 
+@pytest.mark.slow
 def test_another_kernel_runs_a_notebook_whose_own_is_not_installed(tmp_path, provider):
     setup = "%load_ext tape_jupyter\n" + ASK.replace("URL", provider.url)
     path = notebook(tmp_path / "far.ipynb", setup, "%%tape record\nprint(ask('one'))")

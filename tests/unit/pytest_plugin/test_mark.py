@@ -278,6 +278,7 @@ def test_modes_of_the_mark_and_of_the_command_line(project, monkeypatch):
     assert project.run("--tape-mode", "frob").ret == 4
 
 
+@pytest.mark.slow
 def test_new_episodes_plays_what_is_known_and_adds_the_rest(project, monkeypatch):
     project.file(
         "@pytest.mark.tape\ndef test_one():\n    import os\n    for text in os.environ['SAY']: ask(text)"

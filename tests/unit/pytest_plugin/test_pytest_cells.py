@@ -100,6 +100,7 @@ def test_what_is_no_notebook_or_was_never_recorded_is_a_bad_word(project):
     assert "tape record nb.ipynb" in project.run_tape("--tape", "nb.ipynb").stderr.str()
 
 
+@pytest.mark.slow
 def test_a_broken_notebook_or_a_missing_kernel_is_one_sentence(project):
     saved = (project.path / "nb.ipynb").read_text()
     whole = json.loads(saved)

@@ -190,6 +190,7 @@ def test_a_call_that_a_newer_recording_of_its_cell_no_longer_makes_is_said_to_be
     )
 
 
+@pytest.mark.slow
 def test_a_thousand_refused_tasks_take_no_longer_than_a_few(provider, path):
     """Each miss looks for the call that is nearest to it: of a cell's, together, no more than seconds."""
 

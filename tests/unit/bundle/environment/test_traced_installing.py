@@ -74,7 +74,8 @@ def faults(place, server, trace):
             yield f"writes {name}"
 
 
-@pytest.mark.parametrize("installer", ["pip", "uv"])
+@pytest.mark.spread(2)
+@pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_an_installer_does_nothing_elsewhere_cold_or_cached(place, installer):
     if installer == "uv" and not UV:
         pytest.skip("uv is not installed")

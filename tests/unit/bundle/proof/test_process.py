@@ -83,6 +83,7 @@ def test_after_a_cell_that_had_raised_when_it_was_saved_the_others_run(tmp_path)
     assert outs[1].ran and text(outs[1]) == "on\n"
 
 
+@pytest.mark.slow
 def test_sets_are_in_the_order_of_the_recording(tmp_path):
     show = (
         "print(sorted(map(hash, 'abc'))); print({'north', 'south', 'east', 'west', 'up', 'down'})"

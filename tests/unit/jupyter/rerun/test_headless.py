@@ -97,6 +97,7 @@ def test_without_takes_it_says_how_to_make_one(path):
     assert done.exit_code == 2 and "override a reply first" in done.output
 
 
+@pytest.mark.slow
 def test_a_take_of_one_cassette_plays_in_a_notebook_of_two_and_the_other_is_as_recorded(
     tmp_path, path, provider
 ):
