@@ -307,16 +307,17 @@ class TapeClock:
     def _schedule_deadline(self, due: Deadline, loop: Any) -> None:
         watched = self._watch(loop, self)
         with self._lock:
-            if not self.closed:
+            if self.closed:
+                return
+            if watched and self.jumps and self.is_only_thread():
+                self._schedule.add(due)  # the loop asks before it blocks (`idle`)
+            else:
                 self._add_deadline(due)
-                if not watched:
-                    self._start_pump()
 
-    def _add_deadline(self, due: Deadline) -> Deadline:
+    def _add_deadline(self, due: Deadline) -> None:
+        """The pump releases it, whoever else there is: a thread that ends meanwhile never will."""
         self._schedule.add(due)
-        if not (self.jumps and self.is_only_thread()):
-            self._start_pump()
-        return due
+        self._start_pump()
 
     def is_only_thread(self) -> bool:
         """Whether this thread is the only one of the cell that lives."""

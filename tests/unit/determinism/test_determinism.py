@@ -309,6 +309,31 @@ def test_one_thread_alone_never_waits():
     assert time.monotonic() - began < 60 and own.now() == 3600 * 10**9 + 10**12
 
 
+class EndsMeanwhile:
+    """A thread that is over once somebody looked whether it is."""
+
+    ident = 1
+
+    def __init__(self):
+        self.answers = [True]
+
+    def is_alive(self):
+        return bool(self.answers) and self.answers.pop()
+
+
+def test_who_begins_to_wait_as_the_last_other_thread_ends_wakes_all_the_same():
+    woke = threading.Event()
+
+    def nap():
+        own = clock()
+        own.threads.add(EndsMeanwhile())
+        own.sleep(3600)
+        woke.set()
+
+    threading.Thread(target=nap, daemon=True).start()
+    assert woke.wait(60)
+
+
 def test_threads_wake_in_the_order_of_the_tapes_time():
     own, seen = clock(), []
 
