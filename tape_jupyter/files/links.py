@@ -10,31 +10,10 @@ from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-LINK = b"\0a link to "
-"""Stands, before where it leads, for the bytes of a path that is a link."""
+from tape_jupyter.files.stand_ins import link_target
+
 _MOST = 40
 """Links that a system follows one after another."""
-
-
-def link_target(path: str | Path) -> str | None:
-    """What a symbolic link leads to, as it is written in it; None where there is no link."""
-    try:
-        return os.readlink(path)  # noqa: PTH115 - in an audit hook: no objects where none are needed
-    except OSError:
-        return None
-
-
-def link_content(path: str | Path) -> bytes | None:
-    """What stands for the content of a link; None where there is no link."""
-    target = link_target(path)
-    return None if target is None else LINK + os.fsencode(target)
-
-
-def target_of(content: bytes | None) -> str | None:
-    """Where a link leads whose content this stands for; None where it is none's."""
-    if content is None or not content.startswith(LINK):
-        return None
-    return os.fsdecode(content[len(LINK) :])
 
 
 def follow_links(path: str, root: str, *, last: bool) -> tuple[str, list[str]]:
@@ -49,6 +28,16 @@ def follow_links(path: str, root: str, *, last: bool) -> tuple[str, list[str]]:
         links.append(link)
         path = os.path.normpath(os.path.join(os.path.dirname(link), target, rest))  # noqa: PTH118, PTH120
     return path, links
+
+
+def link_above(path: str, root: str) -> str:
+    """The first link on the way to a path below `root`; "" where there is none. What was noted without links
+    is not what lies behind one now.
+    """
+    if not path.startswith(root + os.sep):
+        return ""
+    link, target, rest = _find_first_link(path, root)
+    return link if target is not None and rest else ""
 
 
 def _find_first_link(path: str, root: str) -> tuple[str, str | None, str]:
@@ -77,7 +66,7 @@ def build_link_record(path: str, target: str, folder: Path) -> dict[str, Any] | 
 
 
 def make_link(path: Path, record: Mapping[str, Any], folder: Path) -> str:
-    """Make the link that a recording has, in the place of a file or link that is there.
+    """Make the link that a recording has, in the place of what is there.
 
     Gives what hinders, in words.
     """
@@ -85,11 +74,20 @@ def make_link(path: Path, record: Mapping[str, Any], folder: Path) -> str:
     place = os.path.realpath(path.parent)
     if not _stays_inside(target, place, os.path.realpath(folder)):
         return "it would be a link out of the notebook's folder"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
     full = os.path.normpath(os.path.join(place, target))  # noqa: PTH118 - of texts
-    path.symlink_to(full if record.get("absolute") else target)
+    put_link(path, full if record.get("absolute") else target)
     return ""
+
+
+def put_link(path: Path, target: str) -> None:
+    """Make a link, in the place of what is there. Raises OSError where that is a folder with something in
+    it.
+    """
+    if path.is_dir() and not path.is_symlink():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(target)
 
 
 def _stays_inside(target: str, place: str, root: str) -> bool:

@@ -349,9 +349,8 @@ class Interceptor(Tape):
         if sent is not None:  # it is found by what the program asks
             request = sent
             matched = MatchedRequest(matched.match, discriminator=matched.discriminator)
-        if _is_decided_per_call(
-            cell
-        ):  # what it goes on from may have been played, and not looked at
+        if _is_decided_per_call(cell):
+            # what it goes on from may have been played, and not looked at
             matched = matched._replace(news=None)
         capture: HttpCapture
         if opens_dialogue(request):

@@ -760,8 +760,7 @@ def _put_own_errors(error: BaseException, name: str, own: Mapping[str, Any]) -> 
     live = own.get(name)
     if isinstance(live, BaseException) and type(live) is type(error):
         return live
-    below = [each for each in own if each.startswith(f"{name}.")]
-    if not below:
+    if not any(each.startswith(f"{name}.") for each in own):
         return error
     inner = {
         part: _put_own_errors(each, f"{name}.{part}", own)

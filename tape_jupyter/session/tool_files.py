@@ -13,7 +13,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from tape_jupyter.cassette.cassette import Cassette
@@ -26,18 +26,12 @@ from tape_jupyter.dataflow.tracing.files import (
     has_native_writers,
     permissions,
 )
-from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.databases import SQLITE, dump_rows, is_kept_beside, read_whole, without_log
-from tape_jupyter.files.links import (
-    build_link_record,
-    link_content,
-    link_target,
-    make_link,
-    target_of,
-)
+from tape_jupyter.files.links import build_link_record, link_above, make_link
+from tape_jupyter.files.stand_ins import DIRECTORY, stand_in, target_of
 
 ABSENT, FOLDER, OTHER = "absent", "folder", "no file"
 LINKED = "link to "
@@ -100,7 +94,7 @@ class ToolFiles:
         for path, change in changes.items():
             if _OURS.search(path) or is_kept_beside(path) or self._is_saved_notebook(path, touched):
                 continue
-            name = name_inside(self._folder, path, is_link=target_of(change.after) is not None)
+            name = _find_name(self._folder, path, change)
             if name is None or self._folder is None:
                 lost += _describe_outside(path, changes, touched)
                 continue
@@ -155,6 +149,15 @@ def name_inside(folder: Path | None, path: str, *, is_link: bool = False) -> str
         )
     except ValueError:
         return None
+
+
+def _find_name(folder: Path | None, path: str, change: Change) -> str | None:
+    """As `name_inside`; what is gone has the name that it had, whatever link is on the way there now."""
+    if folder is not None and change.after is None and link_above(path, os.getcwd()):  # noqa: PTH109
+        root = os.path.realpath(folder)
+        inside = PurePath(path).is_relative_to(root)
+        return PurePath(path).relative_to(root).as_posix() if inside else None
+    return name_inside(folder, path, is_link=target_of(change.after) is not None)
 
 
 def _find_real_path(path: str | Path, *, is_link: bool) -> Path:
@@ -262,8 +265,10 @@ def redo_files(
     appended is appended to that, and what was written over it is the recording's.
     """
     removed = [each for each in files if each.get("now") == ABSENT]
-    present = [each for each in files if each.get("now") != ABSENT]
-    for each in (*present, *reversed(removed)):  # a folder after what was in it
+    links = [each for each in files if "link" in each]
+    present = [each for each in files if each.get("now") != ABSENT and "link" not in each]
+    # a folder after what was in it, a link after the folder in whose place it is
+    for each in (*present, *reversed(removed), *links):
         name = str(each.get("file"))
         try:
             problem = _restore_file(each, name, folder, cassette, rerun=rerun)
@@ -388,10 +393,13 @@ def _read_state(path: Path, each: Mapping[str, Any], folder: Path) -> str:
     """What lies there, as the recording would say it: where a link leads if it knows of a link there,
     else what it leads to.
     """
-    target = link_target(path)
-    if target is None or not ("link" in each or str(each["was"]).startswith(LINKED)):
-        return _digest_file(path)
-    return _describe_state(str(path), link_content(path), folder)
+    if each["now"] == ABSENT and os.path.realpath(path.parent) != str(path.parent):
+        return ABSENT  # what lies behind a link that was none there is another file
+    if "link" in each or str(each["was"]).startswith(LINKED):
+        content = stand_in(path)
+        if target_of(content) is not None:
+            return _describe_state(str(path), content, folder)
+    return _digest_file(path)
 
 
 def _digest_file(path: Path) -> str:

@@ -5,6 +5,8 @@ The fixtures are imported by the modules that use them.
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,24 @@ def replayed(program: Callable[[], Any], **options: Any) -> tuple[Any, Any, Cell
         again = program()
     assert not ran, "a body ran in replay"
     return live, again, recorded, block.report
+
+
+def program_of(text: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
+    """What runs this text as a file of the working directory, which knows `tape` and `bodies`, and gives what its
+    function `found` does.
+    """
+    file = Path.cwd() / "program.py"
+    file.write_text(text)
+
+    def program() -> Any:
+        module = types.ModuleType("program")
+        module.__file__ = str(file)
+        monkeypatch.setitem(sys.modules, "program", module)
+        vars(module).update(tape=tape, bodies=ran)
+        exec(compile(text, str(file), "exec"), vars(module))  # as a file that is run
+        return module.found()
+
+    return program
 
 
 def same(program: Callable[[], Any]) -> Any:

@@ -85,6 +85,10 @@ WORKS = {
         Path("page.txt").write_text("page of one"),
     ),
     "a folder in a link's place": lambda: (Path("current").unlink(), Path("current").mkdir()),
+    "a link in a folder's place": lambda: (
+        shutil.rmtree("releases/one"),
+        os.symlink("two", "releases/one"),
+    ),
     "written through a link": lambda: Path("page.txt").write_text("through"),
     "written into a linked folder": lambda: Path("current/more.txt").write_text("more"),
     "a link that a process makes": lambda: subprocess.run(
@@ -157,6 +161,29 @@ def test_a_cassette_by_a_stranger_makes_no_link_out_of_the_folder(target):
         found = program_of(lambda: None)()
     assert "new" not in found
     assert "new" in str(block.report.warnings) + str(block.report.unheld)
+
+
+def test_replayed_twice_in_one_folder_a_link_in_a_folders_place_costs_nobody_a_file():
+    def program():
+        @tape.tool
+        def publish(name):
+            bodies.append("publish")
+            shutil.rmtree("releases/one")
+            os.symlink("two", "releases/one")
+            return "ok"
+
+        publish("a")
+        return looks()
+
+    lay_out()
+    for release in ("one", "two"):
+        Path("releases", release, "page.txt").write_text("the same in both")
+    with tape.recording("a.tape.yaml"):
+        live = program()
+    for _ in range(2):
+        with tape.replaying("a.tape.yaml"):
+            assert program() == live
+    assert Path("releases/two/page.txt").read_text() == "the same in both"
 
 
 def test_a_link_that_a_person_changed_since_is_left_as_it_is():

@@ -11,7 +11,7 @@ import pytest
 
 import tape_jupyter as tape
 from tests.harness.tool_runs import ran as bodies
-from tests.harness.tool_runs import replayed, same
+from tests.harness.tool_runs import program_of, replayed, same
 
 COMES_BACK = {
     "a dialect": (
@@ -257,34 +257,22 @@ def as_before(tmp_path, monkeypatch):
     faulthandler.unregister(signal.SIGUSR1)
 
 
-def program_of(setup, body, look, tmp_path, monkeypatch):
+def text_of(setup, body, look):
     lines = "\n    ".join(["bodies.append(1)", *body.splitlines()])
-    text = (
+    return (
         f"{setup}\n@tape.tool\ndef work():\n    {lines}\nwork()\ndef found():\n    return {look}\n"
     )
-    file = tmp_path / "program.py"
-    file.write_text(text)
-
-    def program():
-        module = types.ModuleType("program")
-        module.__file__ = str(file)
-        monkeypatch.setitem(sys.modules, "program", module)
-        vars(module).update(tape=tape, bodies=bodies)
-        exec(compile(text, str(file), "exec"), vars(module))  # as a file that is run
-        return module.found()
-
-    return program
 
 
 @pytest.mark.parametrize("what", COMES_BACK)
-def test_what_a_tool_set_comes_back(what, tmp_path, monkeypatch):
-    assert same(program_of(*COMES_BACK[what], tmp_path, monkeypatch))
+def test_what_a_tool_set_comes_back(what, monkeypatch):
+    assert same(program_of(text_of(*COMES_BACK[what]), monkeypatch))
 
 
 @pytest.mark.parametrize("what", IS_SAID)
-def test_what_does_not_is_said(what, tmp_path, monkeypatch):
+def test_what_does_not_is_said(what, monkeypatch):
     setup, body, said = IS_SAID[what]
-    _, _, recorded, report = replayed(program_of(setup, body, CLOSED, tmp_path, monkeypatch))
+    _, _, recorded, report = replayed(program_of(text_of(setup, body, CLOSED), monkeypatch))
     assert said in str(report.unheld)
     assert said in str(recorded.warnings)
 

@@ -12,7 +12,7 @@ import pytest
 
 import tape_jupyter as tape
 from tests.harness.tool_runs import ran as bodies
-from tests.harness.tool_runs import replayed, same
+from tests.harness.tool_runs import program_of, replayed, same
 
 LOGS = """
 import contextvars, io, itertools, logging, logging.handlers, queue, threading
@@ -75,21 +75,6 @@ def in_a_folder_of_its_own(tmp_path, monkeypatch):
     bodies.clear()
 
 
-def program_of(text, tmp_path, monkeypatch):
-    file = tmp_path / "program.py"
-    file.write_text(text)
-
-    def program():
-        module = types.ModuleType("program")
-        module.__file__ = str(file)
-        monkeypatch.setitem(sys.modules, "program", module)
-        vars(module).update(tape=tape, bodies=bodies)
-        exec(compile(text, str(file), "exec"), vars(module))  # as a file that is run
-        return module.found()
-
-    return program
-
-
 WORK = """
 @tape.tool
 def work():
@@ -112,12 +97,12 @@ def found():
 
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("reader", READERS)
-def test_what_shows_a_log_record_finds_what_it_found_then(reader, state, tmp_path, monkeypatch):
+def test_what_shows_a_log_record_finds_what_it_found_then(reader, state, monkeypatch):
     read, before, after = STATES[state]
     text = f"{LOGS}\n{READERS[reader]}\n{WORK}"
     for word, code in (("READ", read), ("BEFORE", before), ("AFTER", after)):
         text = text.replace(word, code)
-    shown = same(program_of(text, tmp_path, monkeypatch))
+    shown = same(program_of(text, monkeypatch))
     assert any(shown[:3])
 
 
@@ -208,7 +193,7 @@ def run():
 
 
 @pytest.mark.parametrize("who", WHO_CATCHES)
-def test_each_catches_the_warnings_that_it_caught(who, tmp_path, monkeypatch):
+def test_each_catches_the_warnings_that_it_caught(who, monkeypatch):
     text = f"""{CATCHES}
 {WHO_CATCHES[who]}
 with warnings.catch_warnings(record=True) as around:
@@ -219,10 +204,10 @@ def found():
     return result, texts(around)
 """
     monkeypatch.setitem(vars(pytest), "together", threading.Barrier(3))
-    same(program_of(text, tmp_path, monkeypatch))
+    same(program_of(text, monkeypatch))
 
 
-def test_a_line_written_when_another_tool_no_longer_catches_is_shown(tmp_path, monkeypatch):
+def test_a_line_written_when_another_tool_no_longer_catches_is_shown(monkeypatch):
     text = """
 import asyncio, contextlib, io
 began, left = asyncio.Event(), asyncio.Event()
@@ -252,12 +237,12 @@ with contextlib.redirect_stdout(io.StringIO()) as around:
 def found():
     return result, around.getvalue()
 """
-    live, again, _, report = replayed(program_of(text, tmp_path, monkeypatch))
+    live, again, _, report = replayed(program_of(text, monkeypatch))
     assert again == live == (["kept\n", None], "shown\n")
     assert not report.unheld
 
 
-def test_a_stream_of_the_programs_is_written_to_as_it_was_then(tmp_path, monkeypatch):
+def test_a_stream_of_the_programs_is_written_to_as_it_was_then(monkeypatch):
     text = """
 import contextlib, io
 now, seen = {"step": 0}, []
@@ -280,7 +265,7 @@ with contextlib.redirect_stdout(Notes()):
 def found():
     return seen, now
 """
-    seen, now = same(program_of(text, tmp_path, monkeypatch))
+    seen, now = same(program_of(text, monkeypatch))
     assert [each for each in seen if each[1] == "at"] == [(1, "at"), (2, "at")] and now == {
         "step": 0
     }

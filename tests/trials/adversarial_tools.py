@@ -364,6 +364,14 @@ LINKS = {
         ],
         "bbb",
     ),
+    "a folder in whose place a cell puts a link": (
+        [
+            RELEASES + "\nimport shutil",
+            R + "mood = ask()",
+            "if mood == 'a':\n    shutil.rmtree('releases/a')\n    os.symlink('b', 'releases/a')\nelse:\n    open('releases/a/page', 'a').write(mood)",
+            "print(open('releases/a/page').read(), open('releases/b/page').read())",
+        ],
+    ),
     "a link only where the mood is good": (
         [
             RELEASES + "\n" + POINT,

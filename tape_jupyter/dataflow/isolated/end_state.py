@@ -11,9 +11,8 @@ from typing import Any
 
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
 from tape_jupyter.dataflow.fingerprint.walker import hasher
-from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.files.databases import SQLITE, dump_rows, read_whole
-from tape_jupyter.files.links import link_content
+from tape_jupyter.files.stand_ins import stand_in
 
 SECONDS = 1.0
 """How long one value may take to be looked at."""
@@ -97,10 +96,8 @@ def _is_plain_data(value: Any, depth: int = 2) -> bool:
 def digest_path(path: str) -> str:
     """Of a file as it is now; "" where nothing can be read."""
     file = Path(path)
-    if (link := link_content(path)) is not None:
-        return digest_content(link)
-    if file.is_dir():
-        return digest_content(DIRECTORY)
+    if (mark := stand_in(path)) is not None:
+        return digest_content(mark)
     try:
         return digest_content(read_whole(file) if file.is_file() else None)
     except OSError:

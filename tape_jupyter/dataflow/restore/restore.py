@@ -6,6 +6,7 @@ user's run. What a person did not run is put back at the end (dataflow/restore/r
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import types
@@ -21,8 +22,8 @@ from tape_jupyter.dataflow.history import Change, Execution, History
 from tape_jupyter.dataflow.restore.snapshots import Memento, remember_value
 from tape_jupyter.dataflow.restore.versions import BEGINNING, Versions, changed_by, parted
 from tape_jupyter.dataflow.tracing import ambient
-from tape_jupyter.dataflow.tracing.folders import DIRECTORY
-from tape_jupyter.files.links import link_content, target_of
+from tape_jupyter.files.links import link_above, put_link
+from tape_jupyter.files.stand_ins import DIRECTORY, stand_in, target_of
 
 _VAST = 512 << 20
 """Bytes of arrays and tables that are kept once, while a re-run lasts, so that it can be cancelled."""
@@ -55,10 +56,18 @@ def put_file(path: str, content: bytes | None) -> None:
     open keeps that.
     """
     file = Path(path)
-    if file.is_symlink() and link_content(path) != content:
+    if link := link_above(path, os.getcwd()):  # noqa: PTH109 - a text is wanted
+        if content is None:
+            return
+        Path(link).unlink()  # a folder stood there
+    mark = stand_in(path)
+    if mark is not None and mark == content:
+        return
+    if file.is_symlink():
         file.unlink()
     if (target := target_of(content)) is not None:
-        _put_link(file, target)
+        with suppress(OSError):  # as below
+            put_link(file, target)
         return
     if content == DIRECTORY:
         file.mkdir(parents=True, exist_ok=True)
@@ -77,24 +86,13 @@ def put_file(path: str, content: bytes | None) -> None:
             shutil.copymode(file, draft)
 
 
-def _put_link(file: Path, target: str) -> None:
-    if file.is_symlink():
-        return
-    with suppress(OSError):  # as above
-        file.rmdir() if file.is_dir() else file.unlink()
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.symlink_to(target)
-
-
 def read_file(path: str) -> bytes | None:
-    """Its bytes, DIRECTORY, where a link leads, or None where nothing can be read (of a pipe nothing is: that would
-    wait).
+    """Its bytes, or what stands for them; None where nothing can be read (of a pipe nothing is: that
+    would wait).
     """
     file = Path(path)
-    if (link := link_content(path)) is not None:
-        return link
-    if file.is_dir():
-        return DIRECTORY
+    if (mark := stand_in(path)) is not None:
+        return mark
     try:
         return file.read_bytes() if file.is_file() else None
     except OSError:

@@ -16,11 +16,12 @@ from typing import Any
 from tape_jupyter.core.audit_listener import Listener
 from tape_jupyter.core.user_code import INSTALLED, bag, is_installed
 from tape_jupyter.dataflow.history import Change
-from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
+from tape_jupyter.dataflow.tracing.folders import WatchedFolder, may_write
 from tape_jupyter.dataflow.tracing.handles import OpenHandles, content_of
 from tape_jupyter.effects.quiet_connections import OPENS_FILE, is_heard_soon
 from tape_jupyter.files.first_contents import Firsts, find_database
-from tape_jupyter.files.links import follow_links
+from tape_jupyter.files.links import follow_links, link_above
+from tape_jupyter.files.stand_ins import DIRECTORY
 
 KEPT_ALL = 128 << 20
 TREE = 2_000
@@ -147,8 +148,9 @@ class Touched:
     def changes(self) -> dict[str, Change]:
         """Of the files that are not as they were."""
         changed_files = {}
+        home = os.getcwd()  # noqa: PTH109 - as in _note_path
         for path in sorted(self.written):
-            now, known = content_of(path)
+            now, known = (None, True) if link_above(path, home) else content_of(path)
             before = self.before.get(path)
             if path in self.unknown or not known or now != before:
                 changed_files[path] = Change(before, now, known=known and path not in self.unknown)
@@ -423,11 +425,11 @@ class FileWatch:
             full, write, truncates = _find_source_path(full), False, False
         if not is_watched(full):
             return ""
-        full, links = follow_links(full, os.getcwd(), last=follows)  # noqa: PTH109 - as above
+        # the same
+        full, links = follow_links(full, os.getcwd(), last=follows)  # noqa: PTH109
         self.touched.read.update(links)
         if links and not is_watched(full):
             return ""
-        # the same
         self.touched.relative = self.touched.relative or not os.path.isabs(text)  # noqa: PTH117
         if read:
             self.touched.read.add(full)

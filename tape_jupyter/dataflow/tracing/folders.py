@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from tape_jupyter.core.user_code import bag
-from tape_jupyter.files.links import link_content
+from tape_jupyter.files.stand_ins import DIRECTORY, stand_in
 
 MANY = 2_000
 """Files and folders that are looked at."""
 KEPT = 1 << 20
 """Bytes of one file that are kept to put it back."""
 KEPT_ALL = 32 << 20
-DIRECTORY = b"\0a directory"
-"""Stands for the bytes of a path that is a directory."""
 _READING = bag(
     "echo cat ls head tail wc grep pwd date env printenv which find du df uname whoami printf sleep true"
 )
@@ -119,8 +117,8 @@ class WatchedFolder:
 
 def _read_content(path: str) -> bytes | None:
     """What a file holds, or where a link leads; None where it cannot be read."""
-    if (link := link_content(path)) is not None:
-        return link
+    if (mark := stand_in(path)) is not None:
+        return mark
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - no objects where none are needed
             return file.read()

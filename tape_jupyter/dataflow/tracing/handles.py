@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.files.databases import read_whole
-from tape_jupyter.files.links import link_content
+from tape_jupyter.files.stand_ins import stand_in
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.tracing.files import Touched
@@ -55,13 +54,11 @@ class OpenHandles:
 def content_of(path: str) -> tuple[bytes | None, bool]:
     """(bytes or None where there is no file, whether that is known)."""
     where = Path(path)
-    if (link := link_content(where)) is not None:
-        return link, True
+    if (mark := stand_in(where)) is not None:
+        return mark, True
     try:
         if not where.exists():
             return None, True
-        if where.is_dir():
-            return DIRECTORY, True
         if not where.is_file() or where.stat().st_size > KEPT:
             return None, False
         return read_whole(where), True

@@ -37,7 +37,6 @@ from tape_jupyter.dataflow.tracing.files import (
     has_native_writers,
     permissions,
 )
-from tape_jupyter.dataflow.tracing.folders import DIRECTORY
 from tape_jupyter.dataflow.tracing.noted_cells import (
     NotedCells,
     does_more_than_load,
@@ -51,7 +50,7 @@ from tape_jupyter.dataflow.tracing.running_cells import count_running_cells, fin
 from tape_jupyter.dataflow.tracing.steps import build, mentioned
 from tape_jupyter.dataflow.tracing.variables import MISSING, Replaced, Variables, is_library
 from tape_jupyter.files.first_contents import Firsts
-from tape_jupyter.files.links import target_of
+from tape_jupyter.files.stand_ins import is_stand_in
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -180,9 +179,7 @@ class Tracker:
         entry = self._find_taped_entry()
         changes = entry.files.items() if entry is not None else ()
         return {
-            path: each.after
-            for path, each in changes
-            if each.known and each.after != DIRECTORY and target_of(each.after) is None
+            path: each.after for path, each in changes if each.known and not is_stand_in(each.after)
         }
 
     def _find_taped_entry(self) -> Execution | None:

@@ -13,8 +13,7 @@ import pytest
 
 from tape_jupyter.dataflow.tracing import files
 from tape_jupyter.dataflow.tracing.files import FileWatch, is_watched
-from tape_jupyter.dataflow.tracing.folders import DIRECTORY
-from tape_jupyter.files.links import target_of
+from tape_jupyter.files.stand_ins import DIRECTORY, target_of
 
 WATCH = FileWatch()
 

@@ -7,7 +7,8 @@ import pytest
 
 from tape_jupyter.dataflow.tracing import folders
 from tape_jupyter.dataflow.tracing.files import FileWatch
-from tape_jupyter.dataflow.tracing.folders import DIRECTORY, WatchedFolder, may_write
+from tape_jupyter.dataflow.tracing.folders import WatchedFolder, may_write
+from tape_jupyter.files.stand_ins import DIRECTORY
 
 
 @pytest.fixture
