@@ -3,8 +3,9 @@
 A function that is mentioned but not called reads nothing, so what ran says what was read. On Python
 3.12 and newer sys.monitoring tells each code object once; on 3.11 a profile function looks at the
 first events and then takes itself off. What was not seen to the end is `whole=False`: then whatever
-could have run is assumed to have run. What the shell does before the cell's own code begins is not
-looked at: it goes through the cell's whole syntax tree. Nor is what sends the cell's output.
+could have run is assumed to have run. What the shell does before the cell's own code begins and after
+it ended is not looked at: it goes through the cell's whole syntax tree, and compiles what is left of
+the cell. Nor is what sends the cell's output.
 """
 
 from __future__ import annotations
@@ -50,8 +51,14 @@ _SENDERS = frozenset({"ipykernel.iostream", "jupyter_client.session", "jupyter_c
 """Modules that send what a cell shows to its page: what they call for that is none of its doing."""
 _KNOWN = 50_000
 ProfileHook = Callable[[FrameType, str, Any], None]
-_PRINTS = opcode.opmap.get("PRINT_EXPR")
-"""The instruction that hands a value to the displayhook, in Python 3.11."""
+_PRINTS = bytes(
+    [opcode.opmap["PRINT_EXPR"], 0]
+    if "PRINT_EXPR" in opcode.opmap
+    else [opcode.opmap["CALL_INTRINSIC_1"], 1]
+)
+"""The instruction that hands a value to the displayhook: since Python 3.12 it is INTRINSIC_PRINT, the
+first of dis's `_intrinsic_1_descs`.
+"""
 
 
 @dataclass(slots=True)
@@ -112,6 +119,8 @@ class CodeWatch:
         self._ran, self._left, self._on, self._done = ExecutedCode(), EVENTS, True, False
         self._lines = last
         self._seen.clear()
+        hook: Any = type(sys.displayhook).__call__
+        self._display = getattr(hook, "__code__", None)
         if sys.version_info >= (3, 12):
             self._start_monitoring()
         else:
@@ -150,7 +159,7 @@ class CodeWatch:
     def _record_started(self, code: CodeType, frame: FrameType) -> None:
         if code is self._display and self._is_only_display_left(frame):
             self._done = True
-            sys.setprofile(None)
+            self._stop_hearing()
         if (known := self._known.get(identity(code))) is not None:
             _, package, function = known
             if package:
@@ -184,7 +193,7 @@ class CodeWatch:
             or above.f_code.co_filename != self._ran.cell_file
         ):
             return False
-        if above.f_code.co_code[above.f_lasti] != _PRINTS:
+        if above.f_code.co_code[above.f_lasti : above.f_lasti + 2] != _PRINTS:
             return False
         try:
             return is_plain_display(display.f_locals["result"], sys.displayhook)
@@ -218,14 +227,18 @@ class CodeWatch:
             self._ran.builtins.add(f"{owner}.{function.__qualname__}")
             self._ran.packages.add(owner.partition(".")[0])
 
+    def _stop_hearing(self) -> None:
+        if sys.version_info >= (3, 12):
+            self._wait_for_code()
+        else:
+            sys.setprofile(None)
+
     # ---------------------------------------------------------------- Python 3.11
     def _start_profiling(self) -> None:
         if sys.getprofile() is not None:
             self._ran.complete = self._ran.whole_builtins = False
             self._on = False
             return
-        hook: Any = type(sys.displayhook).__call__
-        self._display = getattr(hook, "__code__", None)
         self._threads_before = threading.getprofile()  # type: ignore[attr-defined,unused-ignore]
         threading.setprofile(self._event)
         sys.setprofile(self._first_event)
@@ -285,7 +298,9 @@ class CodeWatch:
     # ---------------------------------------------------------------- Python 3.12 and newer
     _tool: int | None = None
     _has_begun = False
-    """Whether the cell's own code has."""
+    """Whether the cell's own code runs."""
+    _thread = 0
+    """The thread of the cell: functions of the notebook that run in others are none of its code."""
 
     def _start_monitoring(self) -> None:
         monitoring: Any = sys.__dict__["monitoring"]
@@ -298,29 +313,47 @@ class CodeWatch:
             events = monitoring.events
             monitoring.register_callback(self._tool, events.PY_START, self._handle_start)
             monitoring.register_callback(self._tool, events.PY_RESUME, self._handle_start)
+            monitoring.register_callback(self._tool, events.PY_RETURN, self._handle_return)
             monitoring.register_callback(self._tool, events.CALL, self._handle_call)
-        events = monitoring.events
-        self._has_begun = False
+        self._thread = threading.get_ident()
         monitoring.restart_events()
+        self._wait_for_code()
+
+    def _wait_for_code(self) -> None:
+        """Hear when the cell's own code begins, and nothing else."""
+        monitoring: Any = sys.__dict__["monitoring"]
+        events = monitoring.events
+        self._has_begun, self._top = False, None
         monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME)
 
     def _handle_start(self, code: CodeType, _offset: int) -> Any:
         if self._on:
             frame = sys._getframe(1)  # noqa: SLF001 - the frame that starts
-            is_own = frame.f_globals is self._namespace or _is_run_by_shell(frame)
-            if not self._has_begun and is_own:
-                self._hear_calls()
+            if not self._has_begun and self._is_of_cell(frame):
+                self._hear_code(frame)
             if self._has_begun and not self._record_code(code, frame):
                 return None
         return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
 
-    def _hear_calls(self) -> None:
-        """The cell's own code begins: what started before may start again in it."""
+    def _is_of_cell(self, frame: FrameType) -> bool:
+        if self._done or threading.get_ident() != self._thread:
+            return False
+        return frame.f_globals is self._namespace or _is_run_by_shell(frame)
+
+    def _hear_code(self, frame: FrameType) -> None:
+        """The cell's own code begins: what started before may start again in it. Where it ends with
+        an error, what follows is heard, too.
+        """
         monitoring: Any = sys.__dict__["monitoring"]
         events = monitoring.events
-        self._has_begun = True
+        self._has_begun, self._top = True, frame
         monitoring.restart_events()
         monitoring.set_events(self._tool, events.PY_START | events.PY_RESUME | events.CALL)
+        monitoring.set_local_events(self._tool, frame.f_code, events.PY_RETURN)
+
+    def _handle_return(self, _code: CodeType, _offset: int, _value: Any) -> Any:
+        if self._on and sys._getframe(1) is self._top:  # noqa: SLF001 - the frame that returns
+            self._wait_for_code()
 
     def _handle_call(self, code: CodeType, _offset: int, function: Any, _first: Any) -> Any:
         disable = sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
