@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -113,17 +113,25 @@ def test_a_cell_without_a_call_is_replayed_at_its_recorded_date_by_another_kerne
 
 
 def test_a_recording_of_before_utc_midnight_replays_over_it(kernel, both):
-    """The clocks of a run stand on the tape: moved by hand to last year's end, the cell is replayed then."""
+    """The clocks of a run stand on the tape: moved by hand, the cell is replayed over last year's end."""
     source = "print(moment.now(datetime.UTC).isoformat()); sleep(0.2); print(date.today(), moment.now(datetime.UTC).isoformat())"
-    _, _, path = both(source)
-    edge = (
-        int(datetime(2025, 12, 31, 22, 59, 59, 900_000, UTC).timestamp() * 10) * 10**8
-    )  # 23:59:59.9 in Paris
-    path.write_text(re.sub(r"wall: \d+", f"wall: {edge}", path.read_text()))
+    recorded, _, path = both(source)
+    said_first, _, said_last = recorded.stdout.split()
+    first, last = datetime.fromisoformat(said_first), datetime.fromisoformat(said_last)
+    midnight = datetime(2025, 12, 31, 23, 0, 0, 0, UTC)  # in Paris
+    moved = midnight - (first + (last - first) / 2)
+    path.write_text(
+        re.sub(
+            r"wall: (\d+)",
+            lambda found: f"wall: {int(found[1]) + round(moved.total_seconds() * 1e6) * 1000}",
+            path.read_text(),
+        )
+    )
     told = kernel.execute(f"%%tape replay {path.name.partition('.')[0]}\n{source}").stdout.split()
-    assert told[0].startswith("2025-12-31T22:59:59.9")
+    replayed_first, replayed_last = datetime.fromisoformat(told[0]), datetime.fromisoformat(told[2])
+    assert replayed_first < midnight < replayed_last
     assert told[1] == "2026-01-01", "Paris was over midnight"
-    assert told[2].startswith("2025-12-31T23:00:00.1")
+    assert abs((replayed_last - replayed_first) - (last - first)) < timedelta(microseconds=10)
 
 
 def test_a_cassette_without_readings_replays_from_its_date_on(kernel, both):

@@ -295,8 +295,11 @@ def _find_pythons(version: str, environ: Mapping[str, str]) -> Iterator[str]:
         if path is None:
             continue
         command = [path, "-I", "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]
+        env = index.installer_variables(environ)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603
+            done = subprocess.run(  # noqa: S603
+                command, capture_output=True, text=True, check=False, timeout=30, env=env
+            )
         except (OSError, subprocess.TimeoutExpired):
             continue
         if done.stdout.strip() == version:
