@@ -45,12 +45,14 @@ def test_another_python_is_looked_for(tmp_path):
     assert install.maker("3.99", {"PATH": f"{tmp_path}{os.pathsep}/bin"}).python == str(other)
 
 
-def test_it_is_asked_its_version_without_ones_own_variables(tmp_path):
+def test_it_is_asked_its_version_without_ones_own_variables(tmp_path, monkeypatch):
     other, seen = tmp_path / "python3.99", tmp_path / "seen.txt"
     other.write_text(f"#!/bin/sh\nenv > {seen}\necho 3.99\n")
     other.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}/bin{os.pathsep}/usr/bin"
-    install.maker("3.99", {"PATH": path, "OPENAI_API_KEY": "sk-canary"})
+    monkeypatch.setenv("PATH", path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    install.maker("3.99")
     assert "PATH=" in seen.read_text() and "canary" not in seen.read_text()
 
 
