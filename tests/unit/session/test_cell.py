@@ -70,9 +70,9 @@ def test_the_task_of_a_cell_is_told_from_the_tasks_it_makes():
         mine, child = await inside(), await asyncio.create_task(inside())
         running.task.cancel()
         told = running.cancelling()
-        running.task.uncancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.sleep(0)
+        running.task.uncancel()
         return mine, child, told
 
     assert asyncio.run(main()) == (False, True, True)
