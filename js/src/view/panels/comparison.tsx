@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { CellChange, Comparison, OutputChange } from "../protocol.ts";
 import { align, type Cell } from "./csv.ts";
-import { Alert, Prose, Runs, useDoing } from "../edit/widgets.tsx";
+import { Alert, arrows, Prose, Runs, useDoing } from "../edit/widgets.tsx";
 import { FindCause } from "./cause.tsx";
 import { Beside } from "./changedFields.tsx";
 import { Card } from "./controls.tsx";
@@ -139,7 +139,7 @@ function Spans({ work, spans }: { work: Work; spans: Comparison["spans"] }) {
     <ul class="tape-aligned">{shown.map(({ before, after, name, mark, note }, at) => {
       const id = after ?? before;
       return <li key={at} class={`tape-${mark}`}><span class="tape-sign" role="img" aria-label={MARKS[mark][1]}>{MARKS[mark][0]}</span>
-        <button class="tape-row-button" disabled={id === null} onClick={() => id !== null && work.openSpan(id)}>{name} <small>{note}</small></button></li>;
+        <button class="tape-row-button" disabled={id === null} onClick={() => id !== null && work.openSpan(id)}>{name} <small>{arrows(note)}</small></button></li>;
     })}</ul>
     {!all && <button class="tape-link" onClick={() => showAll(true)}>show those that are the same</button>}
   </details>;
