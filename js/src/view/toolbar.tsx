@@ -88,7 +88,7 @@ export function Chips({ desk, look }: { desk: Desk; look: Look }) {
   ];
   if (!chips.length) return null;
   return <div class="chips">
-    {chips.map(({ text, off }) => <button key={text} class="chip" aria-label={`Show more than ${text}`} onClick={off}><span>{text}</span> ✕</button>)}
+    {chips.map(({ text, off }) => <button key={text} class="chip" aria-label={`No longer only ${text}`} onClick={off}><span>{text}</span> ✕</button>)}
   </div>;
 }
 

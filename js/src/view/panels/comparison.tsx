@@ -60,7 +60,7 @@ function Proof({ work, comparison: { take, proof } }: { work: Work; comparison: 
   const label = { running: "proving in a fresh kernel…", proved: "proved in a fresh kernel ✓", differs: "a fresh kernel differs", "not provable": "not provable" }[proof.state];
   const adopt = () => go(() => work.adopt(take, proof.adopt));
   return <p class={`tape-proof tape-${proof.state.replace(" ", "-")}`} role="status">{label}{proof.text && (proof.state === "differs" || proof.state === "not provable") ? <>: <Prose text={proof.text} /></> : ""}
-    {proof.adopt.length > 0 && <> <button onClick={adopt}>Adopt</button></>}<Alert text={wrong} /></p>;
+    {proof.adopt.length > 0 && <> <button onClick={adopt}>Plan with it</button></>}<Alert text={wrong} /></p>;
 }
 
 function Change({ cell }: { cell: CellChange }) {
