@@ -271,6 +271,8 @@ def test_axe_finds_nothing_wrong_with_a_card(card, name):
     )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
+        ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 17, 17)"}[scheme]
         found = page.evaluate(f"async () => (await axe.run(document, {rules})).violations")
         assert [
             (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"])
