@@ -165,6 +165,16 @@ def test_a_long_name_of_a_take_leaves_the_search_its_width(lab, page, provider):
     assert bar.evaluate(inside) and view.locator(".bar > .menu").last.evaluate(inside)
 
 
+def test_at_any_width_the_search_has_room_for_a_name_and_errors_stands_beside_it(recorded, sidebar):
+    search, errors = sidebar.get_by_role("searchbox"), sidebar.get_by_role("button", name="errors")
+    for width in range(250, 560, 10):
+        sidebar.locator(".tape-door").evaluate("(it, to) => { it.style.width = `${to}px`; }", width)
+        sidebar.locator(".app.narrow").wait_for()
+        box, beside = search.bounding_box(), errors.bounding_box()
+        assert box["width"] > 100 and beside["y"] == box["y"], width
+        assert beside["x"] + beside["width"] <= sidebar.bounding_box()["x"] + width, width
+
+
 def test_the_switch_in_the_toolbar_sets_the_mode(recorded, server):
     switch, status = (
         recorded.page.locator(".tape-mode select"),
