@@ -61,8 +61,9 @@ demo: $(VENV)/.group-demo ## record, cut the network, replay, edit a reply, show
 demo-live: $(VENV)/.group-demo $(VENV)/.group-real-model ## the same against a real model on this machine
 	$(BIN)/tape demo --live $(ARGS)
 
+# Jupyter does not start for root unasked, and in a container there is nobody else.
 lab: $(VENV)/.group-lab ## JupyterLab, with the example notebooks (they need no model)
-	$(BIN)/jupyter lab $(ARGS) example_notebooks
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) $(ARGS) example_notebooks
 
 examples: $(VENV)/.group-demo $(VENV)/.group-real-model ## record the example notebook anew, from the real model
 	$(BIN)/python example_notebooks/record.py

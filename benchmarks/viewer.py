@@ -2,8 +2,9 @@
 kernel does for a first page of rows, and `tape show --html` for the page that is measured.
 
 The page is the one that people get: the same view as everywhere, without a notebook around it. `seconds` run from the
-start of navigation to the first painted row, frames are those of `requestAnimationFrame` while the list is scrolled: they
-hold on a quiet machine. `main_thread_ms` is the processor time of the page's own thread until then, from a trace, and
+start of navigation to the first painted row, frames are those of `requestAnimationFrame` while the list is scrolled, beside
+those of a list of plain text in the same window (`plain_p95`, `plain_worst`): where these are over the bar the machine is
+busy, and nothing is said of scrolling and filtering. `main_thread_ms` is the processor time of the page's own thread until then, from a trace, and
 `cpu_ms` that of Python: on a busy machine the truer numbers.
 Needs playwright, a Chromium (`CHROMIUM=/path`, else the one on PATH) and the built bundles (`make ui`).
 """
@@ -69,6 +70,19 @@ FRAMES = """async ([step, count]) => {
     last = now;
   }
   return taken;
+}"""
+PLAIN = """() => {
+  document.body.innerHTML = '<div id="plain" style="position:fixed;inset:0"></div>';
+  const host = document.getElementById("plain"), list = document.createElement("div");
+  host.id = "tape";
+  list.setAttribute("role", "tree");
+  list.style.cssText = "height:100%;overflow:auto;font:13px/24px sans-serif";
+  list.append(...Array.from({ length: 10_000 }, (_, row) => {
+    const line = document.createElement("div");
+    line.textContent = `row ${row} of a list of text that nothing is done for`;
+    return line;
+  }));
+  host.attachShadow({ mode: "open" }).append(list);
 }"""
 FILTER = """async (words) => {
   const box = document.getElementById("tape").shadowRoot.querySelector("input[type=search]");
@@ -180,7 +194,7 @@ def written(cassette: Path, out: Path, count: int, before: float) -> float:
 
 
 def measure(browser: Browser, address: str, count: int, open_bar: float) -> None:
-    opened, whole, slow, fast, filtered, details = [], [], [], [], [], []
+    opened, whole, plain, slow, fast, filtered, details = [], [], [], [], [], [], []
     busy: dict[str, list[float]] = {"slow": [], "fast": [], "filter": []}
     for number in range(ROUNDS + 1):
         view = shown(browser, address)
@@ -199,6 +213,8 @@ def measure(browser: Browser, address: str, count: int, open_bar: float) -> None
             busy["fast"].append((after - middle) / FRAMES_A_ROUND)
             busy["filter"].append((work() - after) / len(WORDS))
             details += view.evaluate(OPENED, [0.1, 0.5, 0.9])
+            view.evaluate(PLAIN)
+            plain += view.evaluate(FRAMES, [2000, FRAMES_A_ROUND])
         view.close()
     own = {name: round(statistics.median(taken), 1) for name, taken in busy.items()}
     paint, all_there = statistics.median(opened), statistics.median(whole)
@@ -209,20 +225,30 @@ def measure(browser: Browser, address: str, count: int, open_bar: float) -> None
     )  # fmt: skip
     large = count > 10_000
     for how, taken, name in (("60 px a frame", slow, "slow"), ("2,000 px a frame", fast, "fast")):
-        late = statistics.quantiles(taken, n=20)[-1]
         report(
             f"viewer: scrolling {count:,} spans, {how}", "frame p95 <= 25 ms, none over 50 ms",
-            None if large else late <= 25 and max(taken) <= 50,
-            p50=round(statistics.median(taken), 1), p95=round(late, 1), worst=round(max(taken), 1), main_thread_ms=own[name],
+            None if large or not smooth(plain) else smooth(taken),
+            p50=round(statistics.median(taken), 1), p95=p95(taken), worst=round(max(taken), 1),
+            plain_p95=p95(plain), plain_worst=round(max(plain), 1), main_thread_ms=own[name],
         )  # fmt: skip
     report(
-        f"viewer: filter {count:,} spans", "<= 100 ms to the next frame", None if large else max(filtered) <= 100,
+        f"viewer: filter {count:,} spans", "<= 100 ms to the next frame",
+        None if large or not smooth(plain) else max(filtered) <= 100,
         median_ms=round(statistics.median(filtered), 1), worst_ms=round(max(filtered), 1), main_thread_ms=own["filter"],
     )  # fmt: skip
     report(
         f"viewer: one span of {count:,} opened", "<= 200 ms", statistics.median(details) <= 200,
         median_ms=round(statistics.median(details), 1), worst_ms=round(max(details), 1),
     )  # fmt: skip
+
+
+def p95(taken: list[float]) -> float:
+    return round(statistics.quantiles(taken, n=20)[-1], 1)
+
+
+def smooth(taken: list[float]) -> bool:
+    """Whether frames that took so many ms keep to the bar."""
+    return p95(taken) <= 25 and max(taken) <= 50
 
 
 def shown(browser: Browser, address: str) -> Page:

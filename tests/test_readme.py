@@ -1,6 +1,8 @@
 """What the README and the pages of docs/ name is there."""
 
+import os
 import re
+import subprocess
 
 import click
 import pytest
@@ -46,6 +48,19 @@ def test_the_readme_says_how_to_run_the_examples_and_how_long_the_tests_take():
     readme = text(ROOT / "README.md")
     assert "make lab " in readme
     assert re.search(r"make test .*minutes", readme)
+
+
+@pytest.mark.parametrize(("user", "allowed"), [("0", True), ("1000", False)])
+def test_make_lab_starts_for_root_too(tmp_path, user, allowed):
+    who = tmp_path / "id"
+    who.write_text(f"#!/bin/sh\necho {user}\n")
+    who.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    said = subprocess.run(
+        ["make", "--dry-run", "lab"],
+        cwd=ROOT, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert ("--allow-root" in said.stdout.splitlines()[-1].split()) is allowed
 
 
 def test_the_glossary_has_the_words_of_options_and_pages_in_order():

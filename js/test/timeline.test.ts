@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { moment } from "../src/view/format.ts";
 import { Spans } from "../src/view/spans.ts";
 import { Timeline, zoomed } from "../src/view/timeline.ts";
 import { pageOf, STORY, type Made } from "./rows.ts";
@@ -51,6 +52,27 @@ test("no two ticks are nearer than their words are wide, whatever part is shown"
       }
     }
   }
+});
+
+test("no two ticks of a ruler read the same, however late in a session and however close one looks", () => {
+  const late = [12, 600, 9960, 93_000].flatMap((end) => [{ id: `${end}`, start: end - 11, end }, { id: `${end} later`, start: end + 40, end: end + 200 }]);
+  for (const rows of [late, COFFEE, [{ id: "a", start: 0, end: 9990 }]]) {
+    const drawn = timeline(rows);
+    for (let long = 0.002; long < drawn.length * 2; long *= 1.7) {
+      for (let from = 0; from < drawn.length; from += drawn.length / 23) {
+        const texts = drawn.ticks({ from, to: from + long }, 8).map(({ text }) => text);
+        expect(texts).toEqual([...new Set(texts)]);
+      }
+    }
+  }
+});
+
+test.each([
+  [9960, 120, "2 h 46 m"], [9990, 30, "2:46:30"], [9990.25, 0.05, "2:46:30.25"], [3600, 60, "1:00:00"],
+  [125, 1, "2 m 05 s"], [125.5, 0.5, "2:05.5"], [119.97, 0.1, "2:00.0"], [12.5, 0.5, "12.5 s"], [13, 0.5, "13 s"],
+  [2, 0.5, "2 s"], [2.5, 0.1, "2.5 s"], [2.25, 0.05, "2.25 s"], [0.25, 0.05, "250 ms"], [0, 0.01, "0"],
+])("%d s on a ruler of %d s a mark reads %s", (seconds, step, text) => {
+  expect(moment(seconds, step)).toBe(text);
 });
 
 test("parallel calls leave no pause between them, in whatever order they come", () => {

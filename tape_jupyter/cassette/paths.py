@@ -22,7 +22,10 @@ from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 SUFFIX = ".tape.yaml"
 NAME = re.compile(r"[a-z0-9-]{1,64}")
 MAIN = "main"
-HOW_TO_NAME = "name the cassette (%%tape record NAME) or set TAPE_NOTEBOOK to the notebook's path"
+HOW_TO_NAME = (
+    "name the cassette (%%tape record NAME), or set TAPE_NOTEBOOK to the notebook's path in the "
+    "environment of its kernel"
+)
 
 
 def check_cassette_name(name: str) -> str:

@@ -191,7 +191,7 @@ def record(
     """Run a notebook live and record every call.
 
     It runs in a fresh kernel, in the notebook's folder. Outputs are written into the notebook,
-    those of a run that raised as well; cells behind the one that raised are not run and show
+    those of a run that raised as well; cells below the one that raised are not run and show
     nothing then (what they showed is kept in NB.before.ipynb). A cell that says %%tape replay
     replays.
     """

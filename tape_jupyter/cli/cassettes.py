@@ -118,7 +118,7 @@ def calls(where: Path, name: str | None, *, as_json: bool) -> None:
 
 @click.command(
     epilog=f"{EXAMPLES}  tape gaps churn.ipynb          what a replay lacks, and the line that would keep it\n"
-    "  tape gaps notebooks/          all below a folder: which runs cannot replay fully, and what they have in common"
+    "  tape gaps notebooks/           all below a folder: which runs cannot replay fully, and what they have in common"
 )
 @click.argument("where", type=click.Path(path_type=Path), metavar="NB|CASSETTE|FOLDER")
 @of_name

@@ -109,7 +109,7 @@ def _rerun_notebook(notebook: Path, done: object, *, as_json: bool) -> int:
     assert isinstance(done, Resent)
     take = files.take_name(done.take.path)
     click.echo(
-        "calls that ask otherwise after it go out live too; what they cost is not known before",
+        "calls after it whose request is then another go out live, too; their cost is not known beforehand",
         err=True,
     )
     options = {"TAPE_OPTIONS": shlex.join(["--take", take, "--on-divergence", "live"])}

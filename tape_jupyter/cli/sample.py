@@ -60,7 +60,9 @@ max_calls = click.option(
 )
 @notebook
 @click.argument("call")
-@click.option("-k", "count", type=click.IntRange(1), default=10, help="How many answers.")
+@click.option(
+    "-k", "count", type=click.IntRange(1), default=10, help="How many answers; by default 10."
+)
 @click.option(
     "--check", default="", metavar="EXPR",
     help="What the outcome is: Python over variables and `outputs`; cell:N; output:N. Else the answer.",
@@ -77,7 +79,11 @@ max_calls = click.option(
 @max_cost
 @max_calls
 @click.option(
-    "--calls", type=click.IntRange(1), default=4, metavar="N", help="Calls that go out at once."
+    "--calls",
+    type=click.IntRange(1),
+    default=4,
+    metavar="N",
+    help="Calls that go out at once; by default 4.",
 )
 @pace
 @click.option("--dry-run", is_flag=True, help="Say what would be sent and what it costs.")
@@ -101,7 +107,9 @@ def sample(  # noqa: PLR0913, PLR0917 - an option each
     from tape_jupyter.experiments.sampling.budget import Budget
 
     if notebook.suffix != ".ipynb":
-        raise TapeUsageError(f"{notebook}: the answers are continued in a notebook (.ipynb)")
+        raise TapeUsageError(
+            f"{notebook}: the notebook runs on with each answer: name a notebook (.ipynb)"
+        )
     request = door.Ask(notebook, call, settings, message, of, key, name, pace or "")
     if dry_run:
         planned = request.plan()

@@ -70,7 +70,11 @@ class Bytes(click.ParamType[int]):
     "--seconds", type=float, default=600.0, metavar="SECONDS", help="Time limit of a run, in seconds; by default 600."
 )  # fmt: skip
 @click.option(
-    "--memory", type=Bytes(), default=0, metavar="SIZE", help="For a whole run; then it is ended."
+    "--memory",
+    type=Bytes(),
+    default=0,
+    metavar="SIZE",
+    help="End a run that takes more memory than this, like 2GB.",
 )
 @pace
 @max_cost

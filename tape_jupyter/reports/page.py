@@ -268,7 +268,8 @@ def _build_head(cassette: Cassette, code: str, side: str) -> Iterator[str]:
 
 
 def _format_title(cassette: Cassette) -> str:
-    return f"{notebook_of(cassette.path).stem}: {' / '.join(cassette.chain)}"
+    name, chain = notebook_of(cassette.path).stem, " / ".join(cassette.chain)
+    return chain if name == ".ipynb" else f"{name}: {chain}"
 
 
 def _read_pieces(file: IO[str]) -> Iterator[str]:
@@ -280,7 +281,7 @@ def _read_pieces(file: IO[str]) -> Iterator[str]:
 def _require_inlineable(text: str, name: str) -> str:
     if "</script" in text.lower() or "<!--" in text:
         raise TapeUsageError(
-            f"static/{name}.js cannot stand in a page: it holds a tag. Build it again: make js"
+            f"static/{name}.js cannot stand in a page: it holds a tag. Build it again: make ui"
         )
     return text
 

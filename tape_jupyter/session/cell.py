@@ -89,8 +89,8 @@ NOTHING_TOLD = Facts()
 @dataclass(frozen=True)
 class ReportRow:
     """One call in a cell's report; `facts` is what its provider's view says of it, `tags` whom it
-    served (session/labels.py). `live`: it went out although its cell was replayed; `at` is when a
-    call that was not played began.
+    served (session/labels.py). `live`: it went out although its cell was replayed, in this run of
+    the cell or before it in the same re-run; `at` is when a call that was not played began.
     """
 
     id: str

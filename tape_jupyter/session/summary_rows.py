@@ -148,13 +148,14 @@ class Rows(DeferredList[ReportRow]):
         live = list(cell.findings.rows)
         served = list(cell.execution.played)
         tags_of_run = cell.tags.run
-        order = list(cell.recording.ran)
+        order, decided = list(cell.recording.ran), dict(cell.execution.decided)
         self._count = len(live) + len(served)
 
         def build_rows() -> Iterator[ReportRow]:
             run = environment.tags_of(tags_of_run())
             made = (replace(row, tags={**run, **row.tags}) for row in live)
-            played, names = map(row_of_entry, served), {span_of(e.run, e.id) for e in served}
+            played = (_build_played_row(entry, decided) for entry in served)
+            names = {span_of(e.run, e.id) for e in served}
             for name in order:
                 yield from islice(played if name in names else made, 1)
             yield from chain(made, played)
@@ -172,6 +173,14 @@ def row_of_entry(entry: Entry) -> ReportRow:
     head, run = entry.head(), entry.book.by_run.get(entry.run, {})
     call_kit, run_kit = as_mapping(head.get("kit")), as_mapping(run.get("kit"))
     return replace(_build_row(entry, head, call_kit), tags=labels.recorded_tags(run_kit, call_kit))
+
+
+def _build_played_row(entry: Entry, decided: Mapping[str, str]) -> ReportRow:
+    """The row of a call that its cell was given. A re-run begins a cell anew after each request that
+    a person decides (`decided`: what, by match key): what went live before is of the same re-run.
+    """
+    went_live = decided.get(entry.match) == "live" and entry.head().get("diverged") == "live"
+    return replace(row_of_entry(entry), live=went_live)
 
 
 def _build_row(entry: Entry, head: Mapping[str, Any], call_kit: Mapping[str, Any]) -> ReportRow:

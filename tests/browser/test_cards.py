@@ -163,6 +163,43 @@ def test_the_choices_at_a_changed_request_are_in_sight_however_long_it_is(card):
     expect(page.get_by_label("the same for the rest of this re-run")).to_be_in_viewport(ratio=1)
 
 
+def compared(page, **told):
+    """A re-run that ended so."""
+    of = {
+        "take": "angry", "ran": 1, "skipped": [], "stopped": None, "spans": [], "variables": [],
+        "cells": [], "proof": {"state": "proved", "text": "", "adopt": []},
+    }  # fmt: skip
+    page.evaluate("told => door.tell('done', told)", of | told)
+
+
+ARROWS_CUT = """() => {
+  const words = document.createTreeWalker(document.querySelector('#stage').shadowRoot, NodeFilter.SHOW_TEXT);
+  const top = (text, at) => {
+    const range = document.createRange();
+    range.setStart(text, at);
+    range.setEnd(text, at + 1);
+    return range.getBoundingClientRect().top;
+  };
+  const found = [];
+  while (words.nextNode()) {
+    const text = words.currentNode, at = text.data.indexOf('->');
+    if (at >= 0) found.push(top(text, at) !== top(text, at + 1));
+  }
+  return found;
+}"""
+
+
+def test_no_line_ends_within_an_arrow(card):
+    page = card("comparison")
+    note = '"negative" -> "positive"'
+    call = {"before": "r-1/1", "after": "r-2/1", "name": "model", "mark": "changed", "note": note}
+    proof = {"state": "differs", "text": "[3] model (negative -> positive)", "adopt": []}
+    compared(page, spans=[call], proof=proof)
+    for width in range(150, 400, 4):
+        page.set_viewport_size({"width": width, "height": 700})
+        assert page.evaluate(ARROWS_CUT) == [False, False], width
+
+
 def test_the_columns_that_changed_are_in_sight_in_a_wide_table(card):
     page = card("comparison", width=320)
     names = ["region", *(f"column {n}" for n in range(12)), "lost"]
@@ -171,12 +208,8 @@ def test_the_columns_that_changed_are_in_sight_in_a_wide_table(card):
         "\n".join([",".join(names), rows[0] + lost, rows[1] + "2"]) + "\n" for lost in ("4", "9")
     )
     table = {"kind": "table", "before": before, "after": after}
-    told = {
-        "take": "angry", "ran": 1, "skipped": [], "stopped": None, "spans": [], "variables": [],
-        "cells": [{"cell": "b", "number": 3, "title": "report", "same": False, "outputs": [table]}],
-        "proof": {"state": "proved", "text": "", "adopt": []},
-    }  # fmt: skip
-    page.evaluate("told => door.tell('done', told)", told)
+    told = {"cell": "b", "number": 3, "title": "report", "same": False, "outputs": [table]}
+    compared(page, cells=[told])
     expect(page.locator("table ins")).to_have_text("9")
     expect(page.locator("table ins")).to_be_in_viewport(ratio=1)
     expect(page.get_by_role("columnheader")).to_have_text(["change", "region", "lost"])
@@ -238,6 +271,8 @@ def test_axe_finds_nothing_wrong_with_a_card(card, name):
     )
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
+        ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+        assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(17, 17, 17)"}[scheme]
         found = page.evaluate(f"async () => (await axe.run(document, {rules})).violations")
         assert [
             (each["id"], each["nodes"][0]["html"], each["nodes"][0]["failureSummary"])

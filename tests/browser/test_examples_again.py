@@ -10,7 +10,7 @@ from tests.browser.jupyter import PANEL, Notebook
 from tests.test_examples import EXAMPLES, copied
 from tests.browser.viewing import sidebar_of
 
-pytestmark = pytest.mark.night
+pytestmark = [pytest.mark.night, pytest.mark.timeout(600)]  # one exports, and proves it, each time
 NAMES = [path.stem for path in sorted(EXAMPLES.glob("*.ipynb"))]
 OVER = f"""path => {{
   const panel = {PANEL}, cells = panel.content.widgets.filter(({{model}}) => model.type === 'code' && model.sharedModel.source.trim());

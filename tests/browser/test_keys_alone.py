@@ -159,7 +159,7 @@ def change_and_hand_on(keys, view, row, notebook):
 
     keys.press(".")
     bar = view.get_by_role("group", name="Step", exact=True)
-    shown(bar.get_by_role("button", name="Step", exact=True))
+    expect(bar.get_by_role("button", name="Step", exact=True)).to_be_enabled()
     keys.here()
     keys.press("c")
     keys.give(bar, "Close", "Shift+Tab")

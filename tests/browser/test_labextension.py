@@ -94,7 +94,7 @@ def test_a_clicked_span_lights_up_its_cell_and_a_clicked_cell_filters_its_spans(
     recorded.select(3)
     expect(rows(sidebar)).to_have_count(2)
     expect(rows(sidebar).first).to_contain_text("[3]")
-    sidebar.get_by_role("button", name="Show more than").click()
+    sidebar.get_by_role("button", name="No longer only").click()
     expect(rows(sidebar)).to_have_count(4)
 
 
@@ -163,6 +163,16 @@ def test_a_long_name_of_a_take_leaves_the_search_its_width(lab, page, provider):
     assert bar.bounding_box()["height"] < 4 * search.bounding_box()["height"], "three lines"
     inside = "it => it.scrollWidth <= it.clientWidth"
     assert bar.evaluate(inside) and view.locator(".bar > .menu").last.evaluate(inside)
+
+
+def test_at_any_width_the_search_has_room_for_a_name_and_errors_stands_beside_it(recorded, sidebar):
+    search, errors = sidebar.get_by_role("searchbox"), sidebar.get_by_role("button", name="errors")
+    for width in range(250, 560, 10):
+        sidebar.locator(".tape-door").evaluate("(it, to) => { it.style.width = `${to}px`; }", width)
+        sidebar.locator(".app.narrow").wait_for()
+        box, beside = search.bounding_box(), errors.bounding_box()
+        assert box["width"] > 100 and beside["y"] == box["y"], width
+        assert beside["x"] + beside["width"] <= sidebar.bounding_box()["x"] + width, width
 
 
 def test_the_switch_in_the_toolbar_sets_the_mode(recorded, server):
@@ -390,10 +400,10 @@ def test_attempts_that_failed_stand_below_the_reply_and_none_opens_by_itself(lab
     expect(notebook.cell(2).locator(".tape-line")).to_contain_text("2 retried")
     notebook.select(2)
     expect(view.locator(".sums")).to_contain_text("4\u00a0of\u00a04\u00a0spans")
-    chip = view.get_by_role("button", name="Show more than")
+    chip = view.get_by_role("button", name="No longer only")
     assert chip.evaluate("it => it.scrollWidth <= it.clientWidth"), "its ✕ is in view"
     notebook.select(3)  # it has no calls
-    expect(view.get_by_role("button", name="Show more than")).to_have_count(0)
+    expect(view.get_by_role("button", name="No longer only")).to_have_count(0)
 
 
 def restarted_and_run(notebook):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.notebook import ROOT
+from tests.harness.notebook import PYTHONPATH
 
 OLD = ("ipykernel==6.31.0", "nest-asyncio")
 
@@ -33,4 +33,4 @@ def installed(where: Path) -> dict[str, str]:
         if os.environ.get("CI"):
             pytest.fail(why)
         pytest.skip(why)
-    return {"PYTHONPATH": f"{where}{os.pathsep}{ROOT}"}
+    return {"PYTHONPATH": f"{where}{os.pathsep}{PYTHONPATH}"}

@@ -16,6 +16,25 @@ def cells(url):
     return ("%load_ext tape_jupyter\n" + ASK.replace("URL", url), "%%tape record\nprint(ask('Hi'))")
 
 
+COPIES = """
+import asyncio, os, sys
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+async def run(name, told):
+    client = NotebookClient(nbformat.read(name, 4), kernel_name="python3")
+    more = {"TAPE_NOTEBOOK": os.path.abspath(name)} if told else {}
+    try:
+        await client.async_execute(env={**os.environ, **more})
+    except CellExecutionError as error:
+        print(error.evalue)
+
+async def both(told):
+    await asyncio.gather(run("a.ipynb", told), run("b.ipynb", told))
+
+asyncio.run(both(sys.argv[1] == "told"))
+"""
 NBCONVERT = "nbconvert --to notebook --execute"
 COMMANDS = {
     "nbconvert": f"{NBCONVERT} shop.ipynb --output out.ipynb",
@@ -69,3 +88,23 @@ def test_papermill_from_and_for_another_folder_with_its_output_elsewhere(tmp_pat
         (tmp_path / "work", ["older.ipynb"]),
     ):
         assert sorted(each.name for each in place.iterdir() if each.name[0] != ".") == names
+
+
+@pytest.mark.slow
+def test_copies_that_a_script_runs_at_once_are_asked_for_or_told_by_the_environment(
+    tmp_path, provider
+):
+    for name in ("a.ipynb", "b.ipynb"):
+        notebook(tmp_path / name, *cells(provider.url))
+    (tmp_path / "both.py").write_text(COPIES)
+    words = [sys.executable, "both.py"]
+    env = clean_env(tmp_path)
+    asked, told = (
+        subprocess.run([*words, how], cwd=tmp_path, env=env, capture_output=True, text=True)
+        for how in ("", "told")
+    )
+    assert asked.stdout.count("several notebooks hold this cell (a.ipynb, b.ipynb)") == 2
+    assert asked.stdout.count("set TAPE_NOTEBOOK to the notebook's path") == 2
+    assert told.returncode == 0 and told.stdout == ""
+    assert all((tmp_path / f"{name}.tapes" / "main.tape.yaml").is_file() for name in "ab")
+    assert len(provider.requests) == 2

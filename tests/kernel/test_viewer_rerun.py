@@ -140,6 +140,23 @@ def test_a_person_decides_at_a_divergence(view, provider):
     assert provider.requests == []
 
 
+def test_all_that_went_live_of_a_cell_is_counted_below_it_however_often_it_was_asked(
+    page, base, provider
+):
+    page.cells["answer"] += '\nagain = ask(f"Shorter: {answer}")'
+    view = View(page)
+    record(page, base, provider)
+    _, told = view.ask("rerun", take="angry", entries=planned(view), on_divergence="stop")
+    for count in (1, 2):
+        assert told[-1]["about"] == "diverged", told
+        _, told = view.ask("resolve", divergence=told[-1]["id"], choice="live")
+        assert len(provider.requests) == count
+    done = next(each for each in told if each["about"] == "done")
+    assert [each["note"].startswith("went live") for each in done["spans"]] == [False, True, True]
+    summary = page.shown["answer"].summary
+    assert "2 calls · 2 went live" in summary and "saved" not in summary, summary
+
+
 AGAIN = "view = Viewer(magics.loaded(get_ipython()), told.append)"
 
 

@@ -1,10 +1,10 @@
 import { useRef } from "preact/hooks";
 import { Bar, Chips } from "./toolbar.tsx";
-import type { Desk, Look } from "./store.ts";
+import { useLook, type Desk, type Look } from "./store.ts";
 import { useWork, WorkCards, type Work } from "./edit/index.ts";
 import { Island } from "./lazyPanel.tsx";
 import { Foot, Live } from "./statusBar.tsx";
-import { useFocusKept, useLook, useSize } from "./hooks.ts";
+import { useFocusKept, useSize } from "./hooks.ts";
 import { focusRow, plain, typing } from "./keys.ts";
 import { Failed, Nothing } from "./placeholders.tsx";
 import { stepKey, stepSide, StepTop, useStepper, type Slot } from "./step/index.tsx";

@@ -49,25 +49,17 @@ export class Client {
   }
 
   readonly #hear = (message: unknown): void => {
-    if (isAnswer(message)) {
+    if (is<Answer>(message, "answer")) {
       const waiting = this.#waiting.get(message.id);
       this.#waiting.delete(message.id);
       if (message.error === undefined) waiting?.resolve(message.answer as never);
       else waiting?.reject(new Error(message.error));
-    } else if (isTell(message)) {
+    } else if (is<Tell>(message, "tell")) {
       for (const handler of this.#handlers.get(message.about) ?? []) handler(message as never);
     }
   };
 }
 
-function isAnswer(message: unknown): message is Answer {
-  return typeOf(message) === "answer";
-}
-
-function isTell(message: unknown): message is Tell {
-  return typeOf(message) === "tell";
-}
-
-function typeOf(message: unknown): unknown {
-  return typeof message === "object" && message !== null && "type" in message ? message.type : undefined;
+function is<T extends { type: string }>(message: unknown, type: T["type"]): message is T {
+  return (message as Partial<T> | null | undefined)?.type === type;
 }

@@ -12,6 +12,18 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${pad(Math.floor((whole % 3600) / 60))} m`;
 }
 
+/** A moment on an axis whose marks are `step` seconds apart, no two of which read the same: 9990 -> "2 h 46 m", "2:46:30" where they are 30 s apart. */
+export function moment(seconds: number, step: number): string {
+  const told = [1, 9.95, 3600].filter((least) => seconds >= least).length;
+  if (step > ([0, 0.05, 0.5, 60][told] ?? 0)) return seconds === 0 ? "0" : duration(seconds).replace(/\.0(?= )/, "");
+  const digits = Math.max(0, Math.ceil(-Math.log10(step)));
+  const exact = Number(seconds.toFixed(digits));
+  if (exact < 60) return `${exact} s`;
+  const rest = `:${(exact % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, "0")}`;
+  const minutes = Math.floor(exact / 60);
+  return minutes < 60 ? `${minutes}${rest}` : `${Math.floor(minutes / 60)}:${pad(minutes % 60)}${rest}`;
+}
+
 /** 1204 -> "1.2 k", 2_500_000 -> "2.5 M"; below 1,000 as it is. */
 export function short(count: number | null): string {
   if (count === null || Number.isNaN(count)) return "";

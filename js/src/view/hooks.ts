@@ -1,16 +1,33 @@
 import { useEffect, useLayoutEffect, useReducer, useState } from "preact/hooks";
 import { sentence } from "./format.ts";
-import type { Desk, Look } from "./store.ts";
 
-/** The desk's state; draws anew when it changes. */
-export function useLook(desk: Desk): Look {
+/** What tells those who listen of each change. */
+export class Told {
+  readonly #listeners = new Set<() => void>();
+
+  listen(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  protected tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+
+  protected tellNobody(): void {
+    this.#listeners.clear();
+  }
+}
+
+/** What is read of it; draws anew at each change. */
+export function useTold<T>(told: Told, read: () => T): T {
   const [, draw] = useReducer((count: number) => count + 1, 0);
-  const drawn = desk.look;
+  const drawn = read();
   useLayoutEffect(() => {
-    if (desk.look !== drawn) draw(undefined); // it changed while this was being drawn
+    if (read() !== drawn) draw(undefined); // it changed while this was being drawn
+    return told.listen(() => draw(undefined));
     // eslint-disable-next-line react-hooks/exhaustive-deps -- only before the first listening
-  }, [desk]);
-  useLayoutEffect(() => desk.listen(() => draw(undefined)), [desk]);
+  }, [told]);
   return drawn;
 }
 

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Desk, Look } from "./store.ts";
+import { arrows } from "./edit/widgets.tsx";
 import { sums } from "./filter.ts";
 import { dollars, duration, exact, many, short } from "./format.ts";
 import type { Running, Totals } from "./protocol.ts";
@@ -24,24 +25,23 @@ export function Foot({ desk, look }: { desk: Desk; look: Look }) {
 
 function totals({ calls, errors, tokens_in, tokens_out, cost, partial, seconds }: Totals): string {
   const tokens = tokens_in === null && tokens_out === null ? "" : `${short(tokens_in ?? 0)} → ${short(tokens_out ?? 0)} tok`;
-  return [many(calls, "call"), errors ? many(errors, "error") : "", tokens, cost === null ? "" : `${partial ? "≥ " : ""}${dollars(cost)}`, duration(seconds)]
-    .filter(Boolean).map(unbroken).join(" · ");
+  return listed(many(calls, "call"), errors ? many(errors, "error") : "", tokens, cost === null ? "" : `${partial ? "≥ " : ""}${dollars(cost)}`, duration(seconds));
 }
 
-/** A number stays beside its unit. */
-function unbroken(text: string): string {
-  return text.replaceAll(" ", "\u00a0");
+/** Those that are not empty, beside each other; a number stays beside its unit. */
+function listed(...parts: string[]): string {
+  return parts.filter(Boolean).map((text) => text.replaceAll(" ", "\u00a0")).join(" · ");
 }
 
 function summed(desk: Desk): string {
   const { spans, calls, tokens, cost } = sums(desk.spans, desk.keep);
   const of = desk.keep ? `${exact(spans)} of ${exact(desk.spans.count)} spans` : "";
-  return [of, many(calls, "call"), tokens ? `${short(tokens)} tok` : "", cost ? dollars(cost) : ""].filter(Boolean).map(unbroken).join(" · ");
+  return listed(of, many(calls, "call"), tokens ? `${short(tokens)} tok` : "", cost ? dollars(cost) : "");
 }
 
 function Notes({ notes }: { notes: readonly string[] }) {
-  return <details class="notes"><summary>⚠ {notes.length === 1 ? notes[0] : many(notes.length, "note")}</summary>
-    <ul>{notes.map((note) => <li key={note}>{note}</li>)}</ul></details>;
+  return <details class="notes"><summary>⚠ {notes[1] === undefined ? arrows(notes[0] ?? "") : many(notes.length, "note")}</summary>
+    <ul>{notes.map((note) => <li key={note}>{arrows(note)}</li>)}</ul></details>;
 }
 
 /** A cell is being taped: which, how many calls, for how long. Screen readers hear of each call. */

@@ -2,6 +2,7 @@ import { Client } from "./client.ts";
 import { Feed, type Changed } from "./rowLoader.ts";
 import { asks, EVERYTHING, matches, type Filter } from "./filter.ts";
 import { sentence } from "./format.ts";
+import { Told, useTold } from "./hooks.ts";
 import type { Able, Detail, Model, Running, Session, State } from "./protocol.ts";
 import { ERROR, RETRIED, type Spans } from "./spans.ts";
 import { Timeline, type Window } from "./timeline.ts";
@@ -37,14 +38,13 @@ const NONE: ReadonlySet<string> = new Set();
 const NOTHING_ABLE: Able = { modes: false, override: false, rerun: false, step: false, cells: false };
 
 /** One mounted view: its state, and what can be done to it. Components draw `look` and call these methods. */
-export class Desk {
+export class Desk extends Told {
   readonly client: Client;
   readonly able: Able;
   readonly door: State["door"];
   readonly title: string;
   readonly feed: Feed;
   look: Look;
-  readonly #listeners = new Set<() => void>();
   readonly #details = new Map<string, Promise<Detail>>();
   readonly #derived = { keep: cached<Uint8Array | null>(), visible: cached<Uint32Array>(), timeline: cached<Timeline>() };
   /** Calls below which retries have been folded: once. */
@@ -52,6 +52,7 @@ export class Desk {
   #greeted = false;
 
   constructor(model: Model) {
+    super();
     this.client = new Client(model);
     this.able = { ...NOTHING_ABLE, ...(model.get("able") as Partial<Able> | undefined) };
     this.door = (model.get("door") as State["door"] | undefined) ?? "widget";
@@ -85,14 +86,9 @@ export class Desk {
     return this.#derived.timeline([this.look.rows], () => new Timeline(this.spans));
   }
 
-  listen(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
   set(change: Partial<Look>): void {
     this.look = { ...this.look, ...change };
-    for (const listener of this.#listeners) listener();
+    this.tell();
   }
 
   /** Ask what there is, and bring the rows. */
@@ -180,7 +176,7 @@ export class Desk {
   }
 
   stop(): void {
-    this.#listeners.clear();
+    this.tellNobody();
     this.client.close();
   }
 
@@ -237,4 +233,9 @@ function cached<T>(): (parts: readonly unknown[], make: () => T) => T {
     if (!last || last.parts.some((part, at) => part !== parts[at])) last = { parts, made: make() };
     return last.made;
   };
+}
+
+/** The desk's state; draws anew when it changes. */
+export function useLook(desk: Desk): Look {
+  return useTold(desk, () => desk.look);
 }

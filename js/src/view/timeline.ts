@@ -1,3 +1,4 @@
+import { moment } from "./format.ts";
 import type { Spans } from "./spans.ts";
 
 /** A stretch in which nothing happened, cut out: `at` is where the cut stands, in seconds of shown time. */
@@ -45,12 +46,12 @@ export class Timeline {
     return last.at + (since < last.seconds ? (since / last.seconds) * this.#mark : since - last.seconds + this.#mark);
   }
 
-  /** Round moments to write on the axis, and what follows a cut: shown seconds, and recorded ones since the first span. */
-  ticks(shown: Window, most: number): { at: number; seconds: number }[] {
+  /** Round moments to write on the axis, and what follows a cut: shown seconds, recorded ones since the first span, and these as text. */
+  ticks(shown: Window, most: number): { at: number; seconds: number; text: string }[] {
     const step = stepFor((shown.to - shown.from) / most);
-    const out: { at: number; seconds: number }[] = [];
+    const out: { at: number; seconds: number; text: string }[] = [];
     const put = (at: number, seconds: number): void => {
-      if (at - (out.at(-1)?.at ?? -Infinity) > step * 0.8) out.push({ at, seconds });
+      if (at - (out.at(-1)?.at ?? -Infinity) > step * 0.8) out.push({ at, seconds, text: moment(seconds, step) });
     };
     for (const piece of this.#pieces()) {
       if (piece.at > 0 && piece.at >= shown.from && piece.at <= shown.to) put(piece.at, piece.from);

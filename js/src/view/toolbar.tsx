@@ -61,7 +61,7 @@ function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
   const { filter } = look;
   return <span class="search">
     <Filters desk={desk} look={look} work={work} />
-    <input type="search" data-search placeholder="search  /" title="Enter: search requests and replies too" aria-label="Search spans" value={filter.words} spellcheck={false} autocomplete="off"
+    <span class="find"><input type="search" data-search placeholder="search  /" title="Enter: search requests and replies too" aria-label="Search spans" value={filter.words} spellcheck={false} autocomplete="off"
       onInput={(event) => desk.filter({ words: event.currentTarget.value })}
       onKeyDown={(event) => {
         if (event.key === "Enter") void work.cards().then(({ find }) => find(desk));
@@ -69,7 +69,7 @@ function Search({ desk, look, work }: { desk: Desk; look: Look; work: Work }) {
         event.stopPropagation();
         desk.filter({ words: "" });
       }} />
-    <button aria-pressed={filter.errors} title="Errors only" onClick={() => desk.filter({ errors: !filter.errors })}>errors</button>
+    <button aria-pressed={filter.errors} title="Errors only" onClick={() => desk.filter({ errors: !filter.errors })}>errors</button></span>
   </span>;
 }
 
@@ -88,7 +88,7 @@ export function Chips({ desk, look }: { desk: Desk; look: Look }) {
   ];
   if (!chips.length) return null;
   return <div class="chips">
-    {chips.map(({ text, off }) => <button key={text} class="chip" aria-label={`Show more than ${text}`} onClick={off}><span>{text}</span> ✕</button>)}
+    {chips.map(({ text, off }) => <button key={text} class="chip" aria-label={`No longer only ${text}`} onClick={off}><span>{text}</span> ✕</button>)}
   </div>;
 }
 

@@ -28,7 +28,7 @@ export function Axis({ desk, timeline, shown, width }: { desk: Desk; timeline: T
     }}
     onPointerMove={(event) => drag && set({ ...drag, to: share(event) })}
     onPointerUp={end} onPointerCancel={() => set(null)} onDblClick={() => desk.set({ zoom: "all" })}>
-    {timeline.ticks(shown, Math.max(2, Math.floor(width / 60))).filter(({ at }) => shown.to - at > ((shown.to - shown.from) * 44) / width).map(({ at, seconds }) => <small key={seconds} style={left(at, shown)}>{tick(seconds)}</small>)}
+    {timeline.ticks(shown, Math.max(2, Math.floor(width / 60))).filter(({ at }) => shown.to - at > ((shown.to - shown.from) * 44) / width).map(({ at, text }) => <small key={text} style={left(at, shown)}>{text}</small>)}
     {drag && <span class="drag" style={`left:${100 * Math.min(drag.from, drag.to)}%;width:${100 * Math.abs(drag.to - drag.from)}%`} />}
   </div>;
 }
@@ -39,10 +39,6 @@ function within(at: number, { from, to }: Window): boolean {
 
 function left(at: number, { from, to }: Window): string {
   return `left:${((100 * (at - from)) / (to - from)).toFixed(2)}%`;
-}
-
-function tick(seconds: number): string {
-  return seconds === 0 ? "0" : duration(seconds).replace(/\.0(?= )/, "");
 }
 
 /** Where time was cut out, through all rows. */

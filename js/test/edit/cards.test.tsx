@@ -264,7 +264,7 @@ test.each([
 
 test("what the proof found can be adopted, and is planned anew", async () => {
   const room = await compared({ proof: { state: "differs", text: "[8] also depends on this.", adopt: ["f"] } });
-  await room.click("Adopt");
+  await room.click("Plan with it");
   expect(room.asked("adopt")[0]).toMatchObject({ take: "angry-customer", cells: ["f"] });
   expect(room.text).toContain("Re-run 4 of 9 cells");
 });

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.cassette import paths
+from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import BundleError, TapeError, TapeUsageError
 from tape_jupyter.experiments import checked_run, environments
@@ -55,7 +56,9 @@ class GuiltyCommit:
         else:
             names = ", ".join(commit[:12] for commit in self.commits)
             head = f"the first bad commit is one of these, which could not all be tried: {names}"
-        return "\n".join([head, *rows, f"{len(self.tried)} commits tried, {self.seconds:.1f} s"])
+        return "\n".join(
+            [head, *rows, f"{format_count(len(self.tried), 'commit')} tried, {self.seconds:.1f} s"]
+        )
 
 
 def try_here(

@@ -14,6 +14,7 @@ from tape_jupyter.bundle.archive import locations
 from tape_jupyter.bundle.archive.manifest import NAME
 from tape_jupyter.bundle.report import JUNIT, MADE
 from tape_jupyter.cassette import paths
+from tape_jupyter.core.notebook_text import describe_absence
 from tape_jupyter.errors import TapeUsageError
 
 _REPORTS: Mapping[str, Sequence[bytes]] = {
@@ -57,7 +58,7 @@ def found_places(wheres: Sequence[str], excluded: Sequence[str | Path] = ()) -> 
 
 def _find_in_path(path: Path, folders: _Folders) -> Iterator[TriedPlace]:
     if not path.exists():
-        raise TapeUsageError(f"{path}: there is no such notebook, bundle or folder")
+        raise TapeUsageError(f"{path}: {describe_absence(path, 'notebook, bundle or folder')}")
     if path.suffix == ".ipynb":
         if not _is_taped(path):
             raise TapeUsageError(f"{path}: it has no recording; record it with: tape record {path}")

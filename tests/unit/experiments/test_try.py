@@ -316,7 +316,10 @@ def test_words_that_cannot_be_used_are_one_clear_line_and_nothing_is_lost(tmp_pa
     (tmp_path / "file").write_text("")
     (tmp_path / "empty").mkdir()
     for words, told in (
-        ([tmp_path / "gone.ipynb"], "there is no such notebook, bundle or folder"),
+        (
+            [tmp_path / "gone.ipynb"],
+            "there is no such notebook, bundle or folder; beside it: churn.ipynb",
+        ),
         ([tmp_path / "empty"], "no notebook with a recording"),
         ([nb, "--check", "x ="], "not a Python expression"),
         ([nb, "--workers", "many"], "say how many processes, or where a Dask scheduler is"),

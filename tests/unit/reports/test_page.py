@@ -77,6 +77,14 @@ def test_rows_and_details_stand_in_the_page(tmp_path):
     )
 
 
+def test_a_page_is_called_as_its_notebook_and_cassette_or_as_the_cassette_alone(tmp_path):
+    alone = Recording(tmp_path / "shop.tape.yaml")
+    alone.run()
+    for path, title in ((recorded(tmp_path), "n: main"), (alone.cassette.path, "shop")):
+        out, _ = page.write_page(Cassette.open(path))
+        assert f"<title>{title}</title>" in out.read_text()
+
+
 def test_a_page_tells_nothing_of_where_it_was_made(tmp_path):
     out, _ = page.write_page(Cassette.open(recorded(tmp_path)))
     details = blocks(out.read_text())["tape-details-0"].values()

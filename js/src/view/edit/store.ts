@@ -2,9 +2,9 @@
  * The work on a run that is under way in one view: what was typed and not saved, the editor once it is loaded, and the
  * card in front (plan, progress, divergence, comparison). One per mounted view; it outlives the cards.
  */
-import { useEffect, useState } from "preact/hooks";
 import type { OpenEditor } from "../../editor/types.ts";
 import type { Client } from "../client.ts";
+import { Told, useTold } from "../hooks.ts";
 import type { Able, Comparison, Divergence, Edit, Plan, Progress, Session } from "../protocol.ts";
 import type { Draft } from "../panels/draft.ts";
 import type { Desk } from "../store.ts";
@@ -76,11 +76,10 @@ interface Saved { take: string; session: Session; plan: Plan | null; notes?: str
 
 interface Resumed { about?: "progress" | "diverged" | "done" | "failed"; told?: unknown }
 
-export class Work {
+export class Work extends Told {
   readonly drafts = new Map<string, Draft>();
   readonly #client: Asks;
   readonly #options: WorkOptions;
-  readonly #listeners = new Set<() => void>();
   readonly #offs: (() => void)[];
   /** The cards' code, and the editor's: each loaded once, and tried again where that failed. Rejects where there is none. */
   readonly cards: () => Promise<CardsModule>;
@@ -90,6 +89,7 @@ export class Work {
   #rest: Divergence["choices"][number] | null = null;
 
   constructor(client: Asks, options: WorkOptions = {}) {
+    super();
     this.#client = client;
     this.#options = options;
     this.cards = once(options.loadCards);
@@ -180,14 +180,9 @@ export class Work {
     this.#go({ phase: "idle" });
   }
 
-  listen(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
   close(): void {
     for (const off of this.#offs) off();
-    this.#listeners.clear();
+    this.tellNobody();
   }
 
   async #plan(about: "plan" | "adopt", body: { take: string; changed?: readonly string[] | undefined; cells?: readonly string[] }, title: string, notes: readonly string[], changed?: readonly string[]): Promise<void> {
@@ -217,7 +212,7 @@ export class Work {
 
   #go(state: State): void {
     this.#state = state;
-    for (const listener of this.#listeners) listener();
+    this.tell();
   }
 }
 
@@ -231,10 +226,5 @@ function once<T>(load: (() => Promise<T>) | undefined): () => Promise<T> {
 }
 
 export function useWork(work: Work): State {
-  const [state, set] = useState(work.state);
-  useEffect(() => {
-    set(work.state);
-    return work.listen(() => set(work.state));
-  }, [work]);
-  return state;
+  return useTold(work, () => work.state);
 }

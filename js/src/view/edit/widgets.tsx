@@ -1,4 +1,5 @@
 /** Small parts that the bar and the cards share. */
+import type { ComponentChild } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Run } from "./labels.ts";
 
@@ -59,5 +60,10 @@ export function Runs({ runs }: { runs: readonly Run[] }) {
 
 /** A sentence in which names stand in backticks. */
 export function Prose({ text }: { text: string }) {
-  return <span class="tape-prose">{text.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part))}</span>;
+  return <span class="tape-prose">{text.split("`").map((part, at) => (at % 2 ? <code key={at}>{part}</code> : arrows(part)))}</span>;
+}
+
+/** A text whose arrows end no line between their two characters. */
+export function arrows(text: string): ComponentChild {
+  return text.split(/(->)/).map((part, at) => (at % 2 ? <span key={at} style="white-space:nowrap">{part}</span> : part));
 }

@@ -1,6 +1,6 @@
 /** Which difference between two recordings makes a check fail: asked here, searched for by the kernel (`tape why`). */
 import type { Causing } from "../protocol.ts";
-import { useName } from "../edit/widgets.tsx";
+import { arrows, useName } from "../edit/widgets.tsx";
 import type { Work } from "../edit/store.ts";
 import { focused, Said, TaskForm, useLongTask } from "./longTask.tsx";
 import { Wide } from "./wide.tsx";
@@ -37,7 +37,7 @@ function Found({ work, now: { words, layers, tree, text } }: { work: Work; now: 
       <tbody>{layers.map(([layer, told]) => <tr key={layer}><th scope="row">{layer}</th><td>{SAID[told] ?? told}</td></tr>)}</tbody></table></Wide>
     <ul class="tape-aligned">{tree.map(({ id, span, title, depth, differs, culprit }, at) => <li key={`${at} ${id}`} class={culprit ? "tape-culprit" : ""} style={{ paddingInlineStart: `${14 * depth}px` }}>
       <span class="tape-sign" role="img" aria-label={culprit ? "the cause" : differs ? "differs" : "the same"}>{culprit ? "▶" : differs ? "≠" : ""}</span>
-      {span ? <button class="tape-row-button" onClick={() => work.openSpan(span)}>{title}</button> : <span>{title}</span>}</li>)}</ul>
+      {span ? <button class="tape-row-button" onClick={() => work.openSpan(span)}>{arrows(title)}</button> : <span>{arrows(title)}</span>}</li>)}</ul>
     <p class="tape-dim">{text}</p>
   </>;
 }

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { CellChange, Comparison, OutputChange } from "../protocol.ts";
 import { align, type Cell } from "./csv.ts";
-import { Alert, Prose, Runs, useDoing } from "../edit/widgets.tsx";
+import { Alert, arrows, Prose, Runs, useDoing } from "../edit/widgets.tsx";
 import { FindCause } from "./cause.tsx";
 import { Beside } from "./changedFields.tsx";
 import { Card } from "./controls.tsx";
@@ -60,7 +60,7 @@ function Proof({ work, comparison: { take, proof } }: { work: Work; comparison: 
   const label = { running: "proving in a fresh kernel…", proved: "proved in a fresh kernel ✓", differs: "a fresh kernel differs", "not provable": "not provable" }[proof.state];
   const adopt = () => go(() => work.adopt(take, proof.adopt));
   return <p class={`tape-proof tape-${proof.state.replace(" ", "-")}`} role="status">{label}{proof.text && (proof.state === "differs" || proof.state === "not provable") ? <>: <Prose text={proof.text} /></> : ""}
-    {proof.adopt.length > 0 && <> <button onClick={adopt}>Adopt</button></>}<Alert text={wrong} /></p>;
+    {proof.adopt.length > 0 && <> <button onClick={adopt}>Plan with it</button></>}<Alert text={wrong} /></p>;
 }
 
 function Change({ cell }: { cell: CellChange }) {
@@ -139,7 +139,7 @@ function Spans({ work, spans }: { work: Work; spans: Comparison["spans"] }) {
     <ul class="tape-aligned">{shown.map(({ before, after, name, mark, note }, at) => {
       const id = after ?? before;
       return <li key={at} class={`tape-${mark}`}><span class="tape-sign" role="img" aria-label={MARKS[mark][1]}>{MARKS[mark][0]}</span>
-        <button class="tape-row-button" disabled={id === null} onClick={() => id !== null && work.openSpan(id)}>{name} <small>{note}</small></button></li>;
+        <button class="tape-row-button" disabled={id === null} onClick={() => id !== null && work.openSpan(id)}>{name} <small>{arrows(note)}</small></button></li>;
     })}</ul>
     {!all && <button class="tape-link" onClick={() => showAll(true)}>show those that are the same</button>}
   </details>;

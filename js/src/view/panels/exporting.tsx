@@ -12,7 +12,7 @@ export function Export({ work }: { work: Work }) {
     {now?.state === "done" && <p role="status"><b>{now.differs ? "Exported, with differences" : "Exported and checked"}</b></p>}
     {now?.text && <Said text={now.text} wrong={now.state === "failed"} />}
     <div class="tape-actions">
-      <button disabled={busy} title="One file that replays this session anywhere, checked by a replay" onClick={() => start({})}>{now?.text ? "Export again" : "Export…"}</button>
+      <button disabled={busy} title="This session as one file, for somebody else; checked by a replay" onClick={() => start({})}>{now?.text ? "Export again" : "Export…"}</button>
       {now?.secret && <button disabled={busy} onClick={() => start({ redact: true })}>Mask the secrets</button>}
       {now?.state === "failed" && now.differs && <button disabled={busy} onClick={() => start({ allow_differences: true })}>Export anyway</button>}
     </div>

@@ -1,7 +1,6 @@
 /** The bar of a stepped cell: what can be done now, where it stands, and who stands where several do. */
-import type { Desk } from "../store.ts";
+import { useLook, type Desk } from "../store.ts";
 import { Alert, useLate } from "../edit/widgets.tsx";
-import { useLook } from "../hooks.ts";
 import { many } from "../format.ts";
 import type { StepState, StepStrand } from "../protocol.ts";
 import { able, COMMANDS, run, type Command } from "./keys.ts";

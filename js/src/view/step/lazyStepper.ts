@@ -2,20 +2,20 @@
  * The place of the stepper in a view: its code comes with the cards, when a cell is first stepped. Until then this hears
  * for it. A probe is answered at once: the kernel waits for it before the cell begins.
  */
-import { useEffect, useState } from "preact/hooks";
+import { Told, useTold } from "../hooks.ts";
 import type { Desk } from "../store.ts";
 import type { Work } from "../edit/index.ts";
 import type { StepState } from "../protocol.ts";
 import type { StepHow, Stepper } from "./stepper.ts";
 
-export class Slot {
+export class Slot extends Told {
   stepper: Stepper | null = null;
   readonly #desk: Desk;
   readonly #work: Work;
-  readonly #listeners = new Set<() => void>();
   #made: Promise<Stepper> | null = null;
 
   constructor(desk: Desk, work: Work) {
+    super();
     this.#desk = desk;
     this.#work = work;
     const { client } = desk;
@@ -34,11 +34,6 @@ export class Slot {
     this.#with((stepper) => void stepper.begin(how));
   }
 
-  listen(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
   #with(then: (stepper: Stepper) => unknown): void {
     this.#ready().then(then, (error: unknown) => this.#desk.set({ error: `The stepped cell cannot be shown: ${(error as Error).message}` }));
   }
@@ -46,7 +41,7 @@ export class Slot {
   #ready(): Promise<Stepper> {
     this.#made ??= this.#work.cards().then(({ newStepper }) => {
       this.stepper = newStepper(this.#desk);
-      this.stepper.listen(() => this.#listeners.forEach((listener) => listener()));
+      this.stepper.listen(() => this.tell());
       return this.stepper;
     });
     this.#made.catch(() => (this.#made = null)); // tried again
@@ -56,7 +51,5 @@ export class Slot {
 
 /** The stepper, once there is one; draws anew when it changes. */
 export function useStepper(slot: Slot): Stepper | null {
-  const [, draw] = useState({});
-  useEffect(() => slot.listen(() => draw({})), [slot]);
-  return slot.stepper;
+  return useTold(slot, () => slot.stepper);
 }

@@ -1,5 +1,5 @@
 /** A cell that stops before its calls, as one view sees it: where it stands, and what the person has it do. Plain data. */
-import { useEffect, useState } from "preact/hooks";
+import { Told, useTold } from "../hooks.ts";
 import type { Desk } from "../store.ts";
 import type { StepDo, StepState, StepStrand, StepWord } from "../protocol.ts";
 import { COMMANDS, run } from "./keys.ts";
@@ -13,7 +13,7 @@ export type Writing = "reply" | "hand" | "fault" | "request" | null;
 
 const PLACES_KEPT = 100;
 
-export class Stepper {
+export class Stepper extends Told {
   state: StepState | null = null;
   /** What could not be done, as the kernel says it. */
   wrong = "";
@@ -26,12 +26,12 @@ export class Stepper {
   /** The stop to draw: the one in front, and while the cell runs to its next stop the last one. */
   shown: StepStrand | null = null;
   readonly #desk: Desk;
-  readonly #listeners = new Set<() => void>();
   #chosen = "";
   /** The revision at which the last command was given: until the next one nothing else is asked for. */
   #asked = -1;
 
   constructor(desk: Desk) {
+    super();
     this.#desk = desk;
   }
 
@@ -120,11 +120,6 @@ export class Stepper {
     if (!this.on) this.#set({ state: null, wrong: "", told: "" });
   }
 
-  listen(listener: () => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  }
-
   /** Take a state as the kernel told it. */
   hear(state: StepState): void {
     const before = this.state;
@@ -161,13 +156,11 @@ export class Stepper {
 
   #set(change: Partial<Pick<Stepper, "state" | "wrong" | "told" | "front" | "writing" | "shown">>): void {
     Object.assign(this, change);
-    for (const listener of this.#listeners) listener();
+    this.tell();
   }
 }
 
 /** Draws anew when the stepper changes. */
 export function useStepper(stepper: Stepper): Stepper {
-  const [, draw] = useState({});
-  useEffect(() => stepper.listen(() => draw({})), [stepper]);
-  return stepper;
+  return useTold(stepper, () => stepper);
 }
