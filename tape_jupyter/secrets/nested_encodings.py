@@ -230,8 +230,9 @@ class _Letters:
             yield at + moved, end + moved
 
     def __getitem__(self, number: int) -> bytes:
-        """A run with the lines that go on with it."""
-        return self._joined[self._starts[number] : self._starts[number + 1] - 1]
+        """A run alone."""
+        start, end, _ = self.runs[number]
+        return self._data[start:end]
 
     @cached_property
     def begins(self) -> set[int]:
@@ -277,13 +278,13 @@ def _read_base64_runs(  # noqa: C901 - one step a way in which a run can hold no
 ) -> Iterator[Wrapped]:
     """What they mean, each with the lines that go on with it."""
     end, settled = 0, set[str]()  # names and numbers are said again and again
-    for number, (start, run_end, _) in enumerate(letters.runs):
+    for number, (start, run_end, last) in enumerate(letters.runs):
         if start < end:
             continue
         end, size = run_end, run_end - start
         if size < _SHORT and text[start:run_end] in settled:
             continue
-        is_one = run_end - start < _LINE or text[run_end : run_end + 1] not in _LINE_SIGNS
+        is_one = not text[run_end:last].rstrip("=")
         if is_one and size > _LONG and not whole and number not in letters.packed:
             parts = _read_parts(letters[number], letters.find_legible(number))
             if parts:
@@ -332,19 +333,25 @@ def _read_parts(letters: bytes, legible: list[tuple[int, int]] | None) -> str | 
     """The legible parts of a long stretch whose rest is a program's format; None where it may be a text."""
     if legible is None or _may_be_utf16(letters):
         return None
-    places = (0, (len(letters) - _SAMPLE) // 2, len(letters) - _SAMPLE - 4)
-    for shift in range(4):
-        sampled = b"".join(letters[at + shift : at + shift + _SAMPLE] for at in places)
-        samples = binascii.a2b_base64(sampled.translate(_FROM_URL))
-        size = len(samples) // len(places)
-        controls = samples.translate(_ARE_CONTROLS)
-        if any(controls.count(1, at, at + size) * _FEW < size for at in range(0, 3 * size, size)):
-            return None
+    if not legible:
+        return ""
+    if _may_be_text(letters):
+        return None
     parts = []
     for start, end in legible:
         data = _decode_letters(letters[start:end].translate(_FROM_URL), 0)
         parts += [data[a:b].decode() for a, b in long_runs(data, _LEGIBLE, _LEAST_LEGIBLE)]
     return "\1".join(parts)
+
+
+def _may_be_text(letters: bytes) -> bool:
+    """Whether a stretch, read from any of its first letters, has hardly a control character somewhere."""
+    places = (0, (len(letters) - _SAMPLE) // 2, len(letters) - _SAMPLE - 4)
+    pieces = [letters[at + n : at + n + _SAMPLE] for at in places for n in range(4)]
+    samples = binascii.a2b_base64(b"".join(pieces).translate(_FROM_URL))
+    controls, size = samples.translate(_ARE_CONTROLS), len(samples) // len(pieces)
+    starts = range(0, len(samples), size)
+    return any(controls.count(1, at, at + size) * _FEW < size for at in starts)
 
 
 def _read_base32_runs(text: str, letters: _Letters, alphabet: bytes) -> Iterator[Wrapped]:

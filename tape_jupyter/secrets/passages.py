@@ -13,6 +13,7 @@ import io
 import json
 import lzma
 import re
+import string
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -40,7 +41,7 @@ _PACKED_BASE64 = re.compile(
     rf"(?:{'|'.join(FILE_STARTS)})[A-Za-z0-9+/]{{20,}}(?:\s+[A-Za-z0-9+/]{{4,}})*={{0,2}}"
 )
 _LINE = 76
-_IN_LINES = re.compile(r"(?:[A-Za-z0-9+/]{76}\n)+[A-Za-z0-9+/]*={0,2}\n?")
+_OF_BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/"
 _STREAMS = ("events", "lines", "frames")
 _WHICH = ("index", "output_index", "content_index", "item_id", "choice_index", "contentBlockIndex")
 
@@ -398,10 +399,21 @@ def structure_passages(
 ) -> Iterator[Passage]:
     """Every text of a structure, and every key; a short one with the name it is given to."""
     for path, key, text in walked(value, at):
-        if text[_LINE : _LINE + 1] == "\n" and _IN_LINES.fullmatch(text):
-            text = text.replace("\n", "")  # noqa: PLW2901 - base64, as encodebytes makes it
+        if text[_LINE : _LINE + 1] == "\n":
+            text = _join_base64(text)  # noqa: PLW2901
         named = key and len(text) <= _QUOTABLE and '"' not in text
         yield Passage(where(path), f'"{key}": "{text}"' if named else text)
+
+
+def _join_base64(text: str) -> str:
+    """A text without line ends, if it is base64 as encodebytes makes it."""
+    body = text.removesuffix("\n")
+    lines = body.count("\n")
+    if body[_LINE :: _LINE + 1][:lines] != "\n" * lines:
+        return text
+    joined = body.replace("\n", "")
+    letters = joined.rstrip("=").encode("utf-8", "surrogatepass")
+    return text if letters.translate(None, _OF_BASE64) else joined
 
 
 def walked(value: Any, at: str = "") -> Iterator[tuple[str, str, str]]:
