@@ -56,7 +56,7 @@ BUILT = (
 )
 
 _OURS = re.compile(
-    r"/(?:tape_jupyter|ipykernel|IPython|anywidget|click|genai_prices|nbclient|packaging|platformdirs|portalocker|rich"
+    r"/(?:tape_jupyter|ipykernel|IPython|anywidget|click|genai_prices|nbclient|packaging|platformdirs|portalocker|re2|rich"
     r"|tomli_w|time_machine|xxhash)(?:/__init__)?\.\w[^/]*"
     r"|/[^/]+\.(?:dist|egg)-info(?:/|$)"
 )

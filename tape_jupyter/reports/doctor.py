@@ -32,7 +32,7 @@ TAPPED = {
     "httpx2": ("2.0", "3.0"),
     "urllib3": ("1.26", "3.0"),
 }
-NEEDED = ("ipython", "nbclient", "portalocker", "click", "rich", "genai-prices")
+NEEDED = ("ipython", "nbclient", "portalocker", "click", "rich", "genai-prices", "google-re2")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ Suspects = Callable[[list[str]], set[int]]
 _ITEM = "\n      - "
 _TURN = ("role: ", "type: ", "content:", "parts:")
 """What a message of a request's body begins with."""
-_INDENT = re.compile(r"\n +(?![ \"-]|[\w./@+-]++:[ \n])")
+_INDENT = re.compile(r"\n ++(?![\"-]|[\w./@+-]++:[ \n])")
 """Before a line of a text that goes on: what follows a key, or is one, keeps its distance."""
 _KEY = r'(?:[A-Za-z_/][\w./@+ -]*|"(?:[^"\\\n]|\\.)*"):(?: |\n)'
 _TEXTS = re.compile(
@@ -27,7 +27,7 @@ _TEXTS = re.compile(
 _BETWEEN_ITEMS = re.compile(r'"?\n *- (?:"|\|[-+]?\n *)?')
 _NUMBERS = re.compile(r"\[[-+.0-9eE, ]+\]\n")
 _DIGEST = re.compile(r'\n(?:  sha256|match): "[0-9a-f]{16,64}"(?=\n)')
-_OPENED = ((": |-\n", ":\n"), (": |\n", ":\n"), (": |+\n", ":\n"))
+_OPENED = re.compile(r": \|[-+]?\n")
 
 
 def bare_record(record: str) -> str:
@@ -55,6 +55,4 @@ def _said_by_lines(lines: str) -> str:
     lists = [_BETWEEN_ITEMS.split(match[0]) for match in _TEXTS.finditer(lines)]
     joined = [glue.join(items) for items in lists for glue in ("", "\n")]
     text = "\n\x1e\n".join((lines, *joined))
-    for mark, plain in _OPENED:
-        text = text.replace(mark, plain)
-    return _INDENT.sub("\n", text)
+    return _INDENT.sub("\n", _OPENED.sub(":\n", text))

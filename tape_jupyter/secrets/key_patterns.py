@@ -106,7 +106,8 @@ def find_keys(text: str, places: Iterable[Place] | None = None) -> Iterator[Foun
     """Every secret of a known shape, shape by shape. Two shapes may name the same one. `places`: what
     find_places gives, where that is at hand.
     """
-    matches = _find_matches(text, find_places(text) if places is None else places)
+    places = list(find_places(text) if places is None else places)
+    matches = _find_matches(text, places)
     for number, match in sorted(matches, key=lambda found: found[0]):
         shape, value = SHAPES[number[0]], match["value"]
         if (
@@ -115,34 +116,33 @@ def find_keys(text: str, places: Iterable[Place] | None = None) -> Iterator[Foun
             and not _is_in_blob(text, match.start("value"))
         ):
             yield FoundSecret(shape.kind, *match.span("value"), value)
-    yield from discord(text)
+    yield from _find_discord_tokens(text, places)
 
 
 def find_places(
-    text: str, data: bytes | None = None, runs: Iterable[tuple[int, int]] = ()
+    text: str, data: bytes | None = None, more: frozenset[str] = frozenset()
 ) -> Iterator[Place]:
     """Where the needles of the shapes stand, but for those behind which none of their shapes can
-    follow, and where files in base64 begin (FILE_STARTS). `data`: the text by character. `runs`:
-    stretches of letters of base64: into long ones it is not looked, since what stands in a blob is none.
+    follow, and where files in base64 begin (FILE_STARTS), and `more` needles. `data`: the text by character.
     """
     data = encode_by_character(text) if data is None else data
-    loose, last = _build_loose_patterns(), 0
-    pieces = [(start + _AROUND, end - _AROUND) for start, end in runs if end - start > _LONG_RUN]
-    for stop, behind in (*pieces, (len(text), 0)):
-        for at, needle in _find_places_between(text, data, last, stop):
-            if needle not in loose or loose[needle].match(text, at):
-                yield at, needle
-        for needle in FILE_STARTS if behind else ():
-            yield from ((at, needle) for at in find_all(text, needle, stop, behind))
-        last = behind
+    loose = _build_loose_patterns()
+    for at, needle in _build_needles(more).find_places(text, data):
+        if needle not in loose or needle in more or loose[needle].match(text, at):
+            yield at, needle
+    for at in find_all(text, "@"):
+        if (start := _find_address(text, at)) is not None:
+            yield start, _ADDRESS
 
 
-def _find_places_between(text: str, data: bytes, start: int, end: int) -> Iterator[Place]:
-    if end - start == len(text):
-        yield from _build_needles().find_places(text, data)
-    else:
-        for at, needle in _build_needles().find_places(text[start:end], data[start:end]):
-            yield start + at, needle
+def _find_address(text: str, end: int) -> int | None:
+    """Where the `://` stands that begins what a sign `@` ends: addresses are frequent, those with a user are
+    not.
+    """
+    start = text.rfind("/", max(0, end - _LONGEST_USER), end) - 2
+    if start < 0 or not text.startswith(_ADDRESS, start) or _NO_USER.search(text, start + 3, end):
+        return None
+    return start if start + 3 < end else None
 
 
 def find_escaped(text: str, places: Iterable[Place]) -> Iterator[tuple[int, int, int]]:
@@ -150,23 +150,20 @@ def find_escaped(text: str, places: Iterable[Place]) -> Iterator[tuple[int, int,
     each place start, end, and how far behind it the secret may reach.
     """
     for at, needle in places:
+        if needle == _DISCORD_MIDDLE and _has_sign(text, max(0, at - 40), at):
+            yield at, at + len(needle), _LONGEST
         reach = _PEM_REACH if needle == "-----BEGIN" else _LONGEST
         if _has_sign(text, max(0, at - _NAME), at + reach) and any(
             SHAPES[number].may_match_unescaped(text, at, len(needle))
             for number, _ in _SHAPES_OF.get(needle, ())
         ):
             yield at, at + len(needle), reach
-    for match in _DOTTED.finditer(text):
-        if _has_sign(text, max(0, match.start() - 40), match.start()):
-            yield (*match.span(), _LONGEST)
 
 
 def _has_sign(text: str, start: int, end: int) -> bool:
     return any(text.find(sign, start, end) >= 0 for sign in "\\%&")
 
 
-_LONG_RUN, _AROUND = 4096, 300
-"""What leads up to a place or begins there is in the same run where it is so far from both its ends."""
 _PEM_REACH = 21_000
 
 
@@ -362,6 +359,8 @@ _GIVEN = r"[\"'\]]{0,2}\s{0,8}(?:=>|:=|=|:)\s{0,8}(?:[rbuf]{1,2}(?=[\"']))?[\"']
 _ESCAPED = r"[\\\s\"'\]>nrtu0-9a-f]"
 """Letters of quotes and blanks that are escaped, and of none."""
 _AWS_LOOSE = rf"(?i:ecret(?:_?access)?(?:_?key)?)(?:{_ESCAPED}|[=:]){{0,99}}?[A-Za-z0-9/+]{{39}}"
+_ADDRESS, _LONGEST_USER = "://", 2_501
+_NO_USER = re.compile(r"[\s/@\"'<>]")
 _URL_LOOSE = r"://[^\s/@\"'<>]{1,2500}@"
 _URL_USER = r"://[^\s/:@\"'<>?#]{0,100}"
 _NAMES = re.compile(
@@ -380,6 +379,11 @@ def _build_shape(
     )  # fmt: skip
 
 
+_FOLLOWED: dict[str, frozenset[int]] = {}
+"""Of needles the bytes of which one follows."""
+_FIRST_LETTER = re.compile(r"\[(?:\\.|[^\]\\])+\]|\\?.")
+
+
 def _build_token(
     kind: str, starts: str, body: str, genuine: Callable[[str], bool] = random_like, edge: str = ""
 ) -> Shape:
@@ -389,6 +393,10 @@ def _build_token(
     any_start = "|".join(map(re.escape, starts.split()))
     before, after = (f"(?<!{edge})", f"(?!{edge})") if edge else ("", "")
     pattern = f"{before}(?P<value>(?:{any_start}){body}){after}"
+    begins = re.compile(_FIRST_LETTER.findall(body)[0])
+    for start in starts.split():
+        letters = frozenset(n for n in range(256) if begins.fullmatch(chr(n)))
+        _FOLLOWED[start] = _FOLLOWED.get(start, frozenset()) | letters
     return _build_shape(kind, starts, pattern, genuine, loose=f"(?:{any_start}){body}")
 
 
@@ -521,9 +529,11 @@ for _number, _shape in enumerate(SHAPES):
         _SHAPES_OF.setdefault(_needle, []).append((_number, _at))
 
 
-@lru_cache(maxsize=1)
-def _build_needles() -> Needles:
-    return Needles((*_SHAPES_OF, *FILE_STARTS), dict.fromkeys(NAMES_OF_FIELDS, _GIVES))
+@lru_cache(maxsize=8)
+def _build_needles(more: frozenset[str]) -> Needles:
+    followed = {needle: letters for needle, letters in _FOLLOWED.items() if needle not in more}
+    shapes = {_DISCORD_MIDDLE: rf"\.{_W}{{6}}\.{_W}{{27}}"}
+    return Needles(({*_SHAPES_OF, *FILE_STARTS} - {_ADDRESS}) | more, followed, shapes)
 
 
 _ASSIGNED = next(shape for shape in SHAPES if shape.kind == "assigned-secret")
@@ -531,6 +541,7 @@ NAMES_OF_FIELDS = _ASSIGNED.needles
 """With one of them ends each name of a field that holds a secret, also of those in registry.py."""
 _GIVES = frozenset(b"\"'] \t\r\n\f\v\x1c\x1d\x1e\x1f\x85\xa0?:=\\>")
 """What follows such a name, if a value is given to it: `?` is any letter beyond latin-1."""
+_FOLLOWED.update(dict.fromkeys(NAMES_OF_FIELDS, _GIVES))
 
 
 @lru_cache(maxsize=1)
@@ -546,17 +557,21 @@ def _build_loose_patterns() -> dict[str, re.Pattern[str]]:
     }
 
 
+_DISCORD_MIDDLE = "discord"
+"""Stands for what its tokens have after their first part."""
 _DOTTED = re.compile(rf"\.{_W}{{6}}\.{_W}{{27,38}}(?!{_W})")
 _DISCORD = re.compile(rf"(?<![\w.-])[MNO]{_W}{{22,27}}\Z")
 
 
-def discord(text: str) -> Iterator[FoundSecret]:
+def _find_discord_tokens(text: str, places: Iterable[Place]) -> Iterator[FoundSecret]:
     """Discord's bot tokens begin with nothing of their own: they are found by their middle."""
-    for match in _DOTTED.finditer(text):
-        head = _DISCORD.search(text, max(0, match.start() - 29), match.start())
-        value = head[0] + match[0] if head else ""
-        if head and _is_discord_token(value):
-            yield FoundSecret("discord-token", head.start(), match.end(), value)
+    for at, needle in places:
+        match = _DOTTED.match(text, at) if needle == _DISCORD_MIDDLE else None
+        if match is not None:
+            head = _DISCORD.search(text, max(0, at - 29), at)
+            value = head[0] + match[0] if head else ""
+            if head and _is_discord_token(value):
+                yield FoundSecret("discord-token", head.start(), match.end(), value)
 
 
 @lru_cache(maxsize=1)

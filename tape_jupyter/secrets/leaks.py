@@ -11,13 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tape_jupyter.core.progress import Tell
 from tape_jupyter.secrets import key_patterns, nested_encodings, passages, spellings
-from tape_jupyter.secrets.needles import encode_by_character
+from tape_jupyter.secrets.needles import Needles, encode_by_character
 from tape_jupyter.secrets.passages import Passage
-from tape_jupyter.secrets.registry import Secrets, find_field_name, plainly_none
+from tape_jupyter.secrets.registry import FIELD_NEEDLES, Secrets, find_field_name, plainly_none
 
 NAME = "a file's name"
 _KNOWN = "known "
@@ -99,7 +100,7 @@ def hunt(
         found = _search_passages(list(by_text.values()), known)
         hits = [Hit(path, passage.place(at), kind, value) for passage, at, kind, value in found]
         yield from hits
-        if not _is_one_text(data, by_text):
+        if not any(passage.is_whole for passage in by_text.values()):
             yield from _find_missed_values(path, data, known, {hit.value for hit in hits})
 
 
@@ -113,24 +114,27 @@ def _find_suspects(texts: list[str], known: Secrets) -> set[int]:
     return {int(passage.where()) for passage, *_ in found}
 
 
-def _is_one_text(data: bytes, by_text: Mapping[str, Passage]) -> bool:
-    """Whether one of the passages says all of the bytes."""
-    return any(
-        len(text) <= len(data) <= 4 * len(text) and text.encode("utf-8", "replace") == data
-        for text in by_text
-    )
-
-
 def _find_missed_values(path: str, data: bytes, known: Secrets, values: set[str]) -> Iterator[Hit]:
     """Values that are secret here and stand in the bytes, whatever the file is: what no passage
     said.
     """
-    if known.suspicious(data):
+    if _may_hold_secret(data, known):
         text = data.decode("utf-8", "replace")
         for start, end, kind in _find_known_values(text, known):
             value = text[start:end]
             if not any(value in other or other in value for other in values):
                 yield Hit(path, f"{path}, line {text.count(chr(10), 0, start) + 1}", kind, value)
+
+
+def _may_hold_secret(data: bytes, known: Secrets) -> bool:
+    if known.needles is not None and not _build_needles(known.needles).any_in(data):
+        return False
+    return known.suspicious(data)
+
+
+@lru_cache(maxsize=8)
+def _build_needles(needles: frozenset[str]) -> Needles:
+    return Needles(needles.union(FIELD_NEEDLES))
 
 
 Found = tuple[Passage, int, str, str]
@@ -157,7 +161,7 @@ def _search_passages(
     named: set[tuple[int, str]] = set()
     searched: set[tuple[int, int | None, int]] = set()
     for level in range(depth + 1):
-        layer = _Layer(stretches)
+        layer = _Layer(stretches, known)
         if level == 0 and is_outer:
             inner = list({each.text: each for each in _read_embedded_files(layer)}.values())
             yield from _search_passages(inner, known, is_outer=False) if inner else ()
@@ -202,15 +206,17 @@ class _Stretch:
 class _Layer:
     """Texts that are searched as one: most hold nothing, and each search has its price."""
 
-    def __init__(self, stretches: list[_Stretch]) -> None:
+    def __init__(self, stretches: list[_Stretch], known: Secrets) -> None:
         self.stretches = stretches
         self.starts = list(
             itertools.accumulate((len(each.text) + len(_BETWEEN) for each in stretches), initial=0)
         )
         self.text = _BETWEEN.join(each.text for each in stretches)
         self.data = encode_by_character(self.text)
-        self.runs = nested_encodings.letter_runs(self.text, self.data)
-        self.places = list(key_patterns.find_places(self.text, self.data, self.runs))
+        self.wrapped = nested_encodings.find_stretches(self.text, self.data)
+        self._needles = known.needles
+        more = self._needles or frozenset()
+        self.places = list(key_patterns.find_places(self.text, self.data, more))
         self.field_places = sorted(
             at
             for place, needle in self.places
@@ -227,8 +233,20 @@ class _Layer:
     def find_end(self, index: int) -> int:
         return self.starts[index + 1] - len(_BETWEEN)
 
+    def find_end_of_letters(self, at: int) -> int:
+        """Where the letters of base64 end that go on from a place."""
+        return nested_encodings.find_run(self.data, at, self.wrapped.long)[1]
+
     def find_suspicious_texts(self, known: Secrets) -> Iterator[int]:
-        """Which texts may hold a known value; asked block by block."""
+        """Which texts may hold a known value."""
+        if self._needles is None:
+            yield from self._ask_block_by_block(known)
+            return
+        for index in {self.find_index(at) for at, needle in self.places if needle in self._needles}:
+            if _may_hold_value(self.stretches[index].text, known):
+                yield index
+
+    def _ask_block_by_block(self, known: Secrets) -> Iterator[int]:
         first, starts = 0, self.starts
         while first < len(self.stretches):
             last = max(first + 1, bisect.bisect_right(starts, starts[first] + _BLOCK) - 1)
@@ -247,11 +265,12 @@ def _may_hold_value(text: str, known: Secrets) -> bool:
 
 def _read_embedded_files(layer: _Layer) -> Iterator[Passage]:
     """What the files say that stand in the texts of a layer as base64."""
-    places: dict[int, list[int]] = {}
+    places: dict[int, list[tuple[int, int]]] = {}
     for at, needle in layer.places:
         if needle in nested_encodings.FILE_STARTS:
             index = layer.find_index(at)
-            places.setdefault(index, []).append(at - layer.starts[index])
+            start, end = layer.starts[index], layer.find_end_of_letters(at)
+            places.setdefault(index, []).append((at - start, end - start))
     for index, starts in places.items():
         yield from passages.read_embedded_files(layer.stretches[index].passage, starts)
 
@@ -304,7 +323,7 @@ def _select_widest(hits: list[tuple[int, int, str]]) -> Iterator[tuple[int, int,
 def _unwrap_layer(layer: _Layer, known: Secrets) -> Iterator[_Stretch]:
     """What is wrapped in the texts of a layer."""
     text = layer.text
-    for run in nested_encodings.encoded_runs(text, layer.data, layer.runs, whole=False):
+    for run in nested_encodings.encoded_runs(text, layer.data, layer.wrapped, whole=False):
         index = layer.find_index(run.start)
         stretch, at = layer.stretches[index], run.start - layer.starts[index]
         before = stretch.text[max(0, at - _CONTEXT) : at]
@@ -329,7 +348,9 @@ def _find_spelled_stretches(layer: _Layer, known: Secrets) -> Iterator[tuple[int
     spell letters, and where something is that those of line ends and quotes may keep from being found.
     """
     text = layer.text
-    signs = [(start, end, _BEHIND) for start, end in nested_encodings.find_signs(text)]
+    signs = [
+        (start, end, _BEHIND) for start, end in nested_encodings.find_signs(text, layer.wrapped)
+    ]
     signs += key_patterns.find_escaped(text, layer.places)
     signs += [(at, at + _FIELD_NAME, _FIELD_REACH) for at in layer.field_places]
     whole = range(len(layer.stretches)) if known.patterns else layer.suspicious

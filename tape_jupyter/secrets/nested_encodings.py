@@ -18,11 +18,20 @@ import itertools
 import re
 import string
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from tape_jupyter.secrets.needles import encode_by_character, find_all, long_runs, table_of
+from tape_jupyter.secrets.needles import (
+    compile_quick,
+    encode_by_character,
+    find_all,
+    find_end,
+    find_start,
+    long_runs,
+    table_of,
+)
 
 CAP = 64 * 1024 * 1024
 """Bytes that one stretch may unpack to; the rest is not looked at."""
@@ -50,10 +59,6 @@ _ESCAPE_END = re.compile(r"(?<=\\)(?:[nrt]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2})|(?<=
 """The letters of an escape, which a stretch may follow."""
 _BASE32_UPPER = table_of(b"234567" + string.ascii_uppercase.encode())
 _BASE32_LOWER = table_of(b"234567" + string.ascii_lowercase.encode())
-_PAIRS = bytes(
-    ord("h") if digit else ord("s") if byte in b" :.-\r\n\\" else ord("n") if byte in b"nr" else 0
-    for byte, digit in enumerate(_HEX_DIGITS)
-)
 _APART = table_of(string.hexdigits.encode() + b" :.-\r\n\\nr")
 _BASE85 = re.compile(r"<~([!-uz\s]{15,}?)~>")
 _DIGIT = re.compile("[2-7]")
@@ -75,86 +80,173 @@ class Wrapped:
     wrap: Callable[[str], str]
 
 
-def letter_runs(text: str, data: bytes) -> list[tuple[int, int]]:
-    """Start and end of each stretch of letters of base64, without those of an escape that leads up to it.
-    `data`: the text by character.
+class Run(NamedTuple):
+    """A stretch of letters of base64: start, end, and where the lines end that go on with it."""
+
+    start: int
+    end: int
+    last: int
+
+
+class Stretches(NamedTuple):
+    """Where a text may be wrapped: the runs of letters, and where pairs of hexadecimal digits begin to
+    stand apart, escapes of letters and Ascii85 begin.
     """
-    runs = []
-    for start, end in long_runs(data, _BASE64_LETTERS, LEAST):
-        if start and text[start - 1] in "\\%" and (ended := _ESCAPE_END.match(text, start)):
-            start = ended.end()  # noqa: PLW2901
-        if end - start >= LEAST:
-            runs.append((start, end))
+
+    runs: list[Run]
+    apart: list[int]
+    escapes: list[int]
+    ascii85: list[int]
+    long: list[tuple[int, int]]
+    """All runs of a line's letters or more."""
+
+
+def find_stretches(text: str, data: bytes) -> Stretches:
+    """What of a text may mean another. `data`: the text by character."""
+    long = list(long_runs(data, _BASE64_LETTERS, _LINE))
+    found, at = Stretches(_read_lines(text, long), [], [], [], long), 0
+    for start, end in (*(run for run in long if run[1] - run[0] > _LONG), (len(data), len(data))):
+        _find_signs_between(text, data, at, min(start + _ESCAPE_REACH, len(data)), found)
+        found.runs.extend(_trim_run(text, start, end))
+        found.apart.extend(_find_pairs_in_run(data, start, end))
+        at = max(0, end - 2)  # a pair of digits may end it
+    return found._replace(runs=_drop_covered(found.runs), apart=sorted(found.apart))
+
+
+def _find_signs_between(text: str, data: bytes, at: int, stop: int, found: Stretches) -> None:
+    search = compile_quick(_SIGNS).search
+    match = search(data, at, stop)
+    while match is not None:
+        start, begins = match.start(), match[0][:1]
+        if begins in _ESCAPE_SIGNS or begins == b"<":
+            places = found.ascii85 if begins == b"<" else found.escapes
+            places.append(start)
+            match = search(data, match.end(), stop)
+            continue
+        if _APART_BEGINS.match(data, start):
+            found.apart.append(start)
+            end = find_start(data, _BASE64_LETTERS, find_end(data, _APART, start))
+            pieces = long_runs(data[start:end], _BASE64_LETTERS, LEAST)
+            runs = [(start + low, start + high) for low, high in pieces]
+        else:
+            runs = [find_run(data, start, found.long)]
+            end = runs[0][1]
+        for first, last in runs:
+            found.runs.extend(_trim_run(text, first, last))
+            found.apart.extend(_find_pairs_in_run(data, first, last))
+        match = search(data, max(start + 1, end - 2), stop)
+
+
+def find_run(data: bytes, at: int, long: list[tuple[int, int]]) -> tuple[int, int]:
+    """Where the letters begin and end among which a place is. `long`: those of many."""
+    number = bisect.bisect_right(long, (at, len(data))) - 1
+    if number >= 0 and at < long[number][1]:
+        return long[number]
+    return find_start(data, _BASE64_LETTERS, at), find_end(data, _BASE64_LETTERS, at)
+
+
+def _read_lines(text: str, long: list[tuple[int, int]]) -> list[Run]:
+    """The runs that may go on in the next line."""
+    runs, behind = list[Run](), 0
+    for start, end in long:
+        if start >= behind and text[end : end + 1] in _LINE_SIGNS:
+            for run in _trim_run(text, start, end):
+                match = _BASE64.match(text, run.start)
+                behind = match.end() if match else end
+                runs.append(run._replace(last=max(end, behind)))
     return runs
+
+
+def _trim_run(text: str, start: int, end: int) -> Iterator[Run]:
+    """A run without the letters of an escape that leads up to it, if it is long enough then."""
+    if start and text[start - 1] in "\\%" and (ended := _ESCAPE_END.match(text, start)):
+        start = ended.end()
+    if end - start >= LEAST:
+        yield Run(start, end, end)
+
+
+def _find_pairs_in_run(data: bytes, start: int, end: int) -> Iterator[int]:
+    if data.find(b"-", start, end) >= 0:
+        yield from (
+            match.start() for match in compile_quick(_APART_BY_DASH).finditer(data, start, end)
+        )
+
+
+def _drop_covered(runs: list[Run]) -> list[Run]:
+    """In order, without those in the lines of one before."""
+    kept: list[Run] = []
+    for run in sorted(runs, key=lambda run: (run.start, -run.last)):
+        if not kept or run.start >= kept[-1].last:
+            kept.append(run)
+    return kept
 
 
 def encoded_runs(
     text: str,
     data: bytes | None = None,
-    runs: list[tuple[int, int]] | None = None,
+    stretches: Stretches | None = None,
     *,
     whole: bool = True,
 ) -> Iterator[Wrapped]:
     """The stretches of base64, base32, hex and (between its marks) Ascii85 in a text that hold
-    something legible. `data`, `runs`: the text by character and its letter_runs, where they are at hand.
-    Not `whole`: of a long stretch that is hardly legible only what is, which cannot be wrapped again.
+    something legible. `data`, `stretches`: the text by character and what find_stretches gives, where they
+    are at hand. Not `whole`: of a long stretch that is hardly legible only what is, which cannot be wrapped
+    again.
     """
     if len(text) < LEAST:
         return
     data = encode_by_character(text) if data is None else data
-    letters = _Letters(data, letter_runs(text, data) if runs is None else runs)
+    stretches = find_stretches(text, data) if stretches is None else stretches
+    letters = _Letters(data, stretches.runs)
     yield from _read_base64_runs(text, letters, whole=whole)
+    letters = letters.without_noise()
     for start, end in letters.find_long_runs(_HEX_DIGITS, _LEAST_HEX):
         if _HEX_LEGIBLE.search(data, start, end):
             yield from _decode_hex(start, text[start:end])
     for alphabet in (_BASE32_UPPER, _BASE32_LOWER):
         yield from _read_base32_runs(text, letters, alphabet)
-    for match in _find_separated_hex(text, data):
+    for match in _find_separated_hex(text, data, stretches.apart):
         yield from _decode_separated_hex(match)
-    for match in _BASE85.finditer(text) if "<~" in text else ():
+    for match in _find_ascii85(text, stretches.ascii85):
         yield from _decode_base85(match)
 
 
 class _Letters:
     """The stretches of letters of base64 in a text, as one: looked through together."""
 
-    def __init__(self, data: bytes, runs: list[tuple[int, int]]) -> None:
+    def __init__(self, data: bytes, runs: list[Run]) -> None:
         self.runs, self._data = runs, data
-        self._joined = b"\0".join(data[start:end] for start, end in runs)
+        self._noise: set[int] = set()
+        self._joined = b"\0".join(data[start:last] for start, _, last in runs)
         self._starts = list(
-            itertools.accumulate((end - start + 1 for start, end in runs), initial=0)
+            itertools.accumulate((last - start + 1 for start, _, last in runs), initial=0)
         )
 
     def find_long_runs(self, alphabet: bytes, least: int) -> Iterator[tuple[int, int]]:
         """Where in the text so many letters of an alphabet stand."""
         for at, end in long_runs(self._joined, alphabet, least):
             number = bisect.bisect_right(self._starts, at) - 1
-            moved = self.runs[number][0] - self._starts[number]
+            moved = self.runs[number].start - self._starts[number]
             yield at + moved, end + moved
+
+    def __getitem__(self, number: int) -> bytes:
+        """A run alone."""
+        start, end, _ = self.runs[number]
+        return self._data[start:end]
 
     @cached_property
     def begins(self) -> set[int]:
-        return {start for start, _ in self.runs}
+        return {run.start for run in self.runs}
 
-    @cached_property
-    def _legible(self) -> tuple[bytes, bytes]:
-        return find_legible_quads(self._joined)
-
-    @cached_property
-    def promising(self) -> set[int]:
-        """The runs that, read as base64 from any letter, hold legible text or what gzip or zlib begin with."""
-        marked, starts, found = self._legible[1], self._starts, set()
-        at = marked.find(1)
-        while at >= 0:
-            number = bisect.bisect_right(starts, 4 * at + 7) - 1
-            found.add(number)
-            at = marked.find(1, max(at + 1, starts[number + 1] // 4))
-        return found | self.packed
+    def is_promising(self, number: int) -> bool:
+        """Whether a run, read as base64 from any letter, holds legible text or what gzip or zlib begin with."""
+        found = compile_quick(_LEGIBLE_QUADS).search(self[number])
+        return found is not None or number in self.packed
 
     @cached_property
     def packed(self) -> set[int]:
         """The runs near whose beginning stands what gzip or zlib begin with."""
-        heads = [self._data[start : min(end, start + _HEAD)] for start, end in self.runs]
+        heads = [self._data[start : min(end, start + _HEAD)] for start, end, _ in self.runs]
         starts = list(itertools.accumulate((len(head) + 1 for head in heads), initial=0))
         joined = b"\0".join(heads) + b"\0\0"
         return {
@@ -164,10 +256,21 @@ class _Letters:
             if joined[at + 2] in third
         }
 
-    def find_legible(self, number: int) -> list[tuple[int, int]]:
-        """Where a run, read as base64 from any letter, holds legible text: whole groups of four letters."""
-        start, end = self._starts[number], self._starts[number + 1] - 1
-        return list(_find_legible_letters(*self._legible, start, end))
+    def find_legible(self, number: int) -> list[tuple[int, int]] | None:
+        """Where a run, read as base64 from any letter, holds legible text: whole groups of four letters.
+        None where that is much of it.
+        """
+        spans, other = _find_legible_letters(self[number])
+        if spans is not None and not other:
+            self._noise.add(number)
+        return spans
+
+    def without_noise(self) -> _Letters:
+        """Those runs in which something else than base64 may stand."""
+        if not self._noise:
+            return self
+        kept = [run for number, run in enumerate(self.runs) if number not in self._noise]
+        return _Letters(self._data, kept)
 
 
 def _read_base64_runs(  # noqa: C901 - one step a way in which a run can hold nothing
@@ -175,14 +278,20 @@ def _read_base64_runs(  # noqa: C901 - one step a way in which a run can hold no
 ) -> Iterator[Wrapped]:
     """What they mean, each with the lines that go on with it."""
     end, settled = 0, set[str]()  # names and numbers are said again and again
-    for number, (start, run_end) in enumerate(letters.runs):
+    for number, (start, run_end, last) in enumerate(letters.runs):
         if start < end:
             continue
-        end, encoded = run_end, text[start:run_end]
-        if encoded in settled:
+        end, size = run_end, run_end - start
+        if size < _SHORT and text[start:run_end] in settled:
             continue
-        is_one = run_end - start < _LINE or text[run_end : run_end + 1] not in _LINE_SIGNS
-        if is_one and number not in letters.promising and not _may_be_utf16(encoded):
+        is_one = not text[run_end:last].rstrip("=")
+        if is_one and size > _LONG and not whole and number not in letters.packed:
+            parts = _read_parts(letters[number], letters.find_legible(number))
+            if parts:
+                yield Wrapped(start, end, parts, lambda text: text)
+            if parts is not None:
+                continue
+        if is_one and not letters.is_promising(number) and not _may_be_utf16(letters[number]):
             continue
         if is_one:
             end += next((n for n in (2, 1) if text.startswith("=" * n, end)), 0)
@@ -191,11 +300,6 @@ def _read_base64_runs(  # noqa: C901 - one step a way in which a run can hold no
             assert match is not None
             end = match.end()
         encoded = text[start:end]
-        if end - start > _LONG and is_one and not whole and number not in letters.packed:
-            parts = _read_parts(encoded, letters.find_legible(number))
-            if parts is not None:
-                yield Wrapped(start, end, parts, lambda text: text)
-                continue
         found = list(_decode_base64(start, encoded))
         if "/" in encoded[:_PATH] and len(encoded) < _SHORT:
             for slash in _SLASH.finditer(encoded[:_PATH]):  # a path may lead up to it
@@ -209,13 +313,13 @@ _LINE, _LINE_SIGNS = 60, frozenset("\r\n\\")
 """A shorter stretch, or one that nothing of these follows, does not go on in the next line."""
 
 
-def _may_be_utf16(encoded: str) -> bool:
+def _may_be_utf16(letters: bytes) -> bool:
     """Whether it may be base64 of UTF-16: a zero in a third of the bytes, each of which makes a letter of
-    a few; two of three make an A.
+    a few; two of three make an A, so that one of 24 letters is.
     """
-    if encoded.count("A") < _LEAST_ZEROS:
+    if letters.count(b"A") < max(_LEAST_ZEROS, len(letters) // 24):
         return False
-    return len(encoded.encode().translate(None, b"ABCDQgw")) * 4 <= len(encoded) * 3
+    return len(letters.translate(None, b"ABCDQgw")) * 4 <= len(letters) * 3
 
 
 _HEAD = _PATH + 8  # letters in which a path may lead up to a stretch
@@ -225,21 +329,29 @@ _PACKED_LETTERS = {b"H4": b"stuv", b"eA": b"EFGH", b"eF": b"4567", b"eJ": b"wxyz
 _LONG, _SAMPLE = 4096, 400
 
 
-def _read_parts(encoded: str, legible: list[tuple[int, int]]) -> str | None:
+def _read_parts(letters: bytes, legible: list[tuple[int, int]] | None) -> str | None:
     """The legible parts of a long stretch whose rest is a program's format; None where it may be a text."""
-    if sum(end - start for start, end in legible) * 8 > len(encoded) or _may_be_utf16(encoded):
+    if legible is None or _may_be_utf16(letters):
         return None
-    plain = encoded.encode().translate(_FROM_URL)
-    for start in (0, (len(plain) - _SAMPLE) // 2, len(plain) - _SAMPLE - 4):
-        for shift in range(4):
-            sample = _decode_letters(plain[start + shift : start + shift + _SAMPLE], 0)
-            if len(sample.translate(None, _CONTROLS)) * _FEW > len(sample) * (_FEW - 1):
-                return None
+    if not legible:
+        return ""
+    if _may_be_text(letters):
+        return None
     parts = []
     for start, end in legible:
-        data = _decode_letters(plain[start:end], 0)
+        data = _decode_letters(letters[start:end].translate(_FROM_URL), 0)
         parts += [data[a:b].decode() for a, b in long_runs(data, _LEGIBLE, _LEAST_LEGIBLE)]
     return "\1".join(parts)
+
+
+def _may_be_text(letters: bytes) -> bool:
+    """Whether a stretch, read from any of its first letters, has hardly a control character somewhere."""
+    places = (0, (len(letters) - _SAMPLE) // 2, len(letters) - _SAMPLE - 4)
+    pieces = [letters[at + n : at + n + _SAMPLE] for at in places for n in range(4)]
+    samples = binascii.a2b_base64(b"".join(pieces).translate(_FROM_URL))
+    controls, size = samples.translate(_ARE_CONTROLS), len(samples) // len(pieces)
+    starts = range(0, len(samples), size)
+    return any(controls.count(1, at, at + size) * _FEW < size for at in starts)
 
 
 def _read_base32_runs(text: str, letters: _Letters, alphabet: bytes) -> Iterator[Wrapped]:
@@ -252,25 +364,15 @@ def _read_base32_runs(text: str, letters: _Letters, alphabet: bytes) -> Iterator
                 yield from _decode_base32(match)
 
 
-def _find_separated_hex(text: str, data: bytes) -> Iterator[re.Match[str]]:
+def _find_separated_hex(text: str, data: bytes, places: list[int]) -> Iterator[re.Match[str]]:
     """Where so many pairs of digits stand apart: all in a row, or some with a break of several
-    characters between them.
+    characters between them. `places`: where they may begin.
     """
-    for first, last in long_runs(data, _APART, _LEAST_APART):
-        marked = data[first:last].translate(_PAIRS) + b"\0"
-        if b"hhs" not in marked:  # a digest
-            continue
-        places = [*find_all(marked, b"hhs" * 11 + b"hh")]
-        for broken in (b"hhsnhh", b"hhsshh", b"hhssn", b"hhsns", b"hhsss"):
-            places += find_all(marked, broken)
-        end = 0
-        for at in sorted(places):
-            if at >= end:
-                start, end = marked.rfind(0, 0, at) + 1, marked.find(0, at)
-                yield from _HEX_APART.finditer(text, first + start, first + end + 1)
-
-
-_LEAST_APART = 12 * 3 - 1  # characters of twelve pairs
+    end = 0
+    for at in places:
+        if at >= end:
+            end = find_end(data, _APART, at)
+            yield from _HEX_APART.finditer(text, at, end + 1)
 
 
 def _decode_base64(start: int, encoded: str) -> Iterator[Wrapped]:
@@ -369,7 +471,9 @@ def _decode_separated_hex(match: re.Match[str]) -> Iterator[Wrapped]:
         )
 
 
-_HEX_LEGIBLE = re.compile(rb"(?:[02-7][0-9A-Fa-f]){12}|1[fF]8[bB]|78(?:01|5[eE]|9[cC]|[dD][aA])")
+_HEX_PACKED = "1[fF]8[bB]|78(?:01|5[eE]|9[cC]|[dD][aA])"
+_HEX_SIGNS = f"(?:[02-7][0-9A-Fa-f]){{12}}|{_HEX_PACKED}"
+_HEX_LEGIBLE = re.compile(_HEX_SIGNS.encode())
 """Twelve legible bytes, or every other one a zero (UTF-16), or what gzip and zlib begin with."""
 _PAIR = re.compile("[0-9A-Fa-f]{2}")
 
@@ -402,6 +506,15 @@ def _encode_base32(data: bytes, padded: bool, *, is_lower: bool) -> str:
     return letters.lower() if is_lower else letters
 
 
+def _find_ascii85(text: str, places: Iterable[int]) -> Iterator[re.Match[str]]:
+    end = 0
+    for at in places:
+        match = _BASE85.match(text, at) if at >= end else None
+        if match is not None:
+            end = match.end()
+            yield match
+
+
 def _decode_base85(match: re.Match[str]) -> Iterator[Wrapped]:
     try:
         inner = legible(base64.a85decode(match[1]))
@@ -420,75 +533,106 @@ def _decode_base85(match: re.Match[str]) -> Iterator[Wrapped]:
 # ---------------------------------------------------------------- legible letters
 
 
-def _build_quad_tables() -> list[tuple[bytes, bytes]]:
-    """For each letter's place (mod 4): a bit for each place at which a group of four may begin, set where
-    the letter may be what legible bytes become there; those that begin up to here, and behind it.
+def _build_groups() -> tuple[str, str]:
+    """What twelve legible bytes become in base64, read from any of its letters: three groups of four and a
+    letter; and with what is behind or before.
     """
     legible = [byte for byte, is_legible in enumerate(_LEGIBLE) if is_legible]
+    values = {
+        **{letter: number for number, letter in enumerate(_ALPHABET + "+/")},
+        "-": 62,
+        "_": 63,
+    }
     fits = (
         {byte >> 2 for byte in legible},
         {low << 4 | byte >> 4 for byte in legible for low in range(4)},
         {low << 2 | byte >> 6 for byte in legible for low in range(16)},
         {*range(64)},
     )
-    letters = string.ascii_uppercase + string.ascii_lowercase + string.digits
-    values = {**{ord(c): n for n, c in enumerate(letters + "+/")}, ord("-"): 62, ord("_"): 63}
-    tables = []
-    for place in range(4):
-        bits = [
-            sum(
-                1 << begin
-                for begin in range(4)
-                if byte in values and values[byte] in fits[(place - begin) % 4]
-            )
-            for byte in range(256)
-        ]
-        low = (2 << place) - 1
-        tables.append((bytes(each & low for each in bits), bytes(each & ~low for each in bits)))
-    return tables
+    letters = ("".join(each for each, value in values.items() if value in fit) for fit in fits)
+    first, second, third, any_ = (
+        f"[{each.replace('-', '')}{'-' * ('-' in each)}]" for each in letters
+    )
+    common = f"(?:{first}{second}{third}{any_}){{3}}{first}"
+    behind, around, before = (
+        f"{second}{third}{any_}",
+        f"(?<={third}{any_}){common}{second}",
+        f"(?<={second}{third}{any_}){common}",
+    )
+    return common, f"{common}{behind}|{around}|{before}"
 
 
-_QUADS = _build_quad_tables()
-_ROW = 3  # groups of four letters: any twelve legible bytes have three whole ones
+_ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits
+_ROW = 16  # letters of twelve bytes
+_LEGIBLE_QUADS, _TWELVE_LEGIBLE = _build_groups()
+_QUADS, _TWELVE = re.compile(_LEGIBLE_QUADS.encode()), re.compile(_TWELVE_LEGIBLE.encode())
+_LETTER, _DIGIT_OF_HEX = "[A-Za-z0-9+/_-]", "[0-9A-Fa-f]"
+_LINE_ENDS = r"(?:\\+r)?\\+n|\r?\n"
 
 
-def find_legible_quads(letters: bytes) -> tuple[bytes, bytes]:
-    """Of each group of four letters and of three more at which of its letters (as bits) base64 of legible
-    bytes may begin; and 1 where there are three such groups in a row.
+def _spell_apart(signs: Iterable[str], times: int) -> str:
+    digit = _DIGIT_OF_HEX
+    return "|".join(
+        f"{digit}{{2}}(?:(?:{sign}|{_LINE_ENDS}){digit}{{2}}){{{times}}}" for sign in signs
+    )
+
+
+_APART_ANY = _spell_apart((" ", ":", r"\.", "-"), 5)
+_APART_BEGINS = re.compile(_APART_ANY.encode())
+_ESCAPE_SIGNS = (b"\\", b"%", b"&")
+_ESCAPE_REACH = 32
+_APART_BY_DASH = _spell_apart(("-",), 5)
+_BASE32_SIGNS = "[A-Z2-7]{24}|[a-z2-7]{24}"
+_BASE32_BEGINS = re.compile(_BASE32_SIGNS.encode())
+_LEGIBLE_OR_OTHER = "|".join(
+    (
+        _LEGIBLE_QUADS,
+        f"(?:[02-7]{_DIGIT_OF_HEX}){{12}}|(?:{_HEX_PACKED}){_DIGIT_OF_HEX}{{26}}",
+        f"[+/_-](?:{_BASE32_SIGNS})",
+    )
+)
+"""What may stand in a long run of letters: base32 behind no letter or digit."""
+_SIGNS = "|".join(
+    (
+        _LEGIBLE_QUADS,
+        f"A{_LETTER}{{2}}A",  # of UTF-16: two letters of ASCII have a zero between and behind
+        "H4[s-v]|eA[E-H]|eF[4-7]|eJ[w-z]|eN[o-r]",  # gzip and zlib, as _PACKED_LETTERS
+        _HEX_SIGNS,
+        _BASE32_SIGNS,
+        _APART_ANY,
+        "<~",
+        r"\\{9}|\\(?:u00[0-7]|x[0-7]|/)|%(?:25){0,8}[0-7]|&(?:#|amp|lt|gt|quot|apos|sol|plus|equals)",
+    )
+)
+"""One of them is in each run of letters in which something can be read, and where pairs of digits stand
+apart.
+"""
+
+
+def _find_legible_letters(letters: bytes) -> tuple[list[tuple[int, int]] | None, bool]:
+    """The letters of a run that may be base64 of legible bytes, counted from its start and from a letter at
+    which a group begins; None where they are more than an eighth of it. And whether hex or base32 may stand
+    in it.
     """
-    size = len(letters) // 4 + 1
-    padded = letters.ljust(4 * size + 4, b"\0")
-    agreed = -1
-    for place, (upto, behind) in enumerate(_QUADS):
-        column = padded[place::4]
-        bits = int.from_bytes(column[:size].translate(upto), "little")
-        if place < 3:
-            bits |= int.from_bytes(column[1:].translate(behind), "little")
-        agreed &= bits
-    rows = agreed & agreed >> 8 & agreed >> 16
-    return rows.to_bytes(size + 1, "little"), rows.to_bytes(size + 1, "little").translate(_TO_ONE)
-
-
-_TO_ONE = b"\0" + b"\1" * 255
-
-
-def _find_legible_letters(
-    rows: bytes, marked: bytes, start: int, end: int
-) -> Iterator[tuple[int, int]]:
-    """The letters of `rows` between two that may be base64 of legible bytes: from a letter at which a group
-    begins, counted from `start`.
-    """
-    first, last = start // 4, end // 4 + 1
-    at = marked.find(1, first, last)
-    while at >= 0:
-        stop = marked.find(0, at)
-        for begin in range(4):
-            bit = 1 << begin
-            here = [n for n in range(at, stop) if rows[n] & bit]
-            if here:
-                low = max(4 * here[0] + begin - 4, start + (4 * here[0] + begin - start) % 4)
-                yield low - start, min(4 * (here[-1] + _ROW + 1) + begin, end) - start
-        at = marked.find(1, stop, last)
+    search, spans, covered = compile_quick(_LEGIBLE_OR_OTHER).search, list[list[int]](), 0
+    latest: dict[int, list[int]] = {}  # of each letter of a group the span that begins there
+    match, other = search(letters), _BASE32_BEGINS.match(letters) is not None
+    while match is not None:
+        at = match.start()
+        match = search(letters, at + 1)
+        if not _TWELVE.match(letters, at):
+            other = other or not _QUADS.match(letters, at)
+            continue
+        low, high = max(at - 4, at % 4), min(at + _ROW + 4, len(letters))
+        span = latest.get(at % 4)
+        if span is None or span[1] < low:
+            span = latest[at % 4] = [low, low]
+            spans.append(span)
+        covered += high - span[1]
+        span[1] = high
+        if covered * 8 > len(letters):
+            return None, other
+    return [(low, high) for low, high in spans], other
 
 
 # ---------------------------------------------------------------- bytes
@@ -525,6 +669,7 @@ def legible_parts(text: str) -> str:
 
 
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r\x1b"})
+_ARE_CONTROLS = table_of(_CONTROLS)
 _FEW = 50  # one of so many bytes is a control character: no text
 _LEAST_PART = 8
 
@@ -616,18 +761,16 @@ def unescaped(text: str) -> tuple[str, list[int]] | None:
     return "".join(out), starts
 
 
-def find_signs(text: str) -> list[tuple[int, int]]:
+def find_signs(text: str, stretches: Stretches) -> list[tuple[int, int]]:
     """Where a text has marks, or escapes of what a key, a name, or another encoding is spelled with: all
     but those of line ends, quotes and brackets, which only stand around them.
     """
-    signs = [
-        match.span()
-        for sign in (*"%&", *(_BACKSLASHED if "\\" in text else ()))
-        for at in find_all(text, sign)
-        if (match := _ESCAPE.match(text, at)) is not None and _spells(match)
-    ]
-    if "\\" in text:
-        signs += [(at, at + len(_BACKSLASHES)) for at in find_all(text, _BACKSLASHES)]
+    signs = []
+    for at in stretches.escapes:
+        if text.startswith(_BACKSLASHES, at):
+            signs.append((at, at + len(_BACKSLASHES)))
+        elif (match := _ESCAPE.match(text, at)) is not None and _spells(match):
+            signs.append(match.span())
     has_bracket = "<" in text
     if "\x1b" in text or (signs and _has_colour(text)) or (has_bracket and "</" in text):
         signs += [
@@ -636,12 +779,11 @@ def find_signs(text: str) -> list[tuple[int, int]]:
             for at in find_all(text, sign)
             if (match := _MARKS.match(text, at)) is not None
         ]
-    if has_bracket and "<~" in text:
-        signs += [match.span() for match in _BASE85.finditer(text) if "\\" in match[0]]
+    ascii85 = _find_ascii85(text, stretches.ascii85)
+    signs += [match.span() for match in ascii85 if "\\" in match[0]]
     return sorted(signs)
 
 
-_BACKSLASHED = ("\\u00", "\\x", "\\/")
 _BACKSLASHES = "\\" * 9
 """More than a value that is known is looked for behind."""
 _AROUND_ONLY = frozenset("\"'()[]{},>\n\r\t")

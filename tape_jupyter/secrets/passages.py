@@ -13,6 +13,7 @@ import io
 import json
 import lzma
 import re
+import string
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,23 +33,28 @@ _QUOTABLE = 400  # characters of a text that is told with its key, as JSON tells
 _COMMIT = re.compile(r"(?<=\n)\.\.\.\r?\n")
 _LETTERS = table_of(b"\t\n\r" + bytes(range(32, 127)) + bytes(range(128, 256)))
 _ASCII, _LEAST_LETTERS = table_of(b"\t\n\r" + bytes(range(32, 127))), 8
+_PNG_IN_BASE64 = FILE_STARTS[0]
 _PNG = b"\x89PNG\r\n\x1a\n"
 _LEVELS = 3  # of archives in archives
+_LEAST_PACKED = 24
 _PACKED_BASE64 = re.compile(
     rf"(?:{'|'.join(FILE_STARTS)})[A-Za-z0-9+/]{{20,}}(?:\s+[A-Za-z0-9+/]{{4,}})*={{0,2}}"
 )
 _LINE = 76
-_IN_LINES = re.compile(r"(?:[A-Za-z0-9+/]{76}\n)+[A-Za-z0-9+/]*={0,2}\n?")
+_OF_BASE64 = string.ascii_letters.encode() + string.digits.encode() + b"+/"
 _STREAMS = ("events", "lines", "frames")
 _WHICH = ("index", "output_index", "content_index", "item_id", "choice_index", "contentBlockIndex")
 
 
 class Passage(NamedTuple):
-    """A text, and where it stands. `numbered`: the line within it is part of the place."""
+    """A text, and where it stands. `numbered`: the line within it is part of the place. `is_whole`: all of a
+    file's bytes say it.
+    """
 
     where: Callable[[], str]
     text: str
     numbered: bool = False
+    is_whole: bool = False
 
     def place(self, offset: int | None = None) -> str:
         location = self.where()
@@ -70,32 +76,56 @@ def file_passages(path: str, data: bytes, suspects: Suspects | None = None) -> I
     yield from found
 
 
-def read_embedded_files(passage: Passage, places: Iterable[int]) -> Iterator[Passage]:
+def read_embedded_files(passage: Passage, places: Iterable[tuple[int, int]]) -> Iterator[Passage]:
     """The files that stand in a text as base64, where that is read by nobody else: pictures,
-    documents, archives. `places`: where one of FILE_STARTS stands. What can be read in the base64 itself
-    is not among them.
+    documents, archives. `places`: where one of FILE_STARTS stands, and where its letters end. What can be read
+    in the base64 itself is not among them.
     """
-    end = 0
-    for at in places:
-        found = _PACKED_BASE64.match(passage.text, at) if at >= end else None
-        if found is not None:
-            end = found.end()
-            letters = "".join(found[0].split()).rstrip("=")
-            letters = letters[: len(letters) - (len(letters) % 4 == 1)]  # of a word behind it
+    behind = 0
+    for at, end in places:
+        if at < behind:
+            continue
+        letters, behind = _read_packed_letters(passage.text, at, end)
+        letters = letters[: len(letters) - (len(letters) % 4 == 1)]  # of a word behind it
+        if letters.startswith(_PNG_IN_BASE64):
+            texts = png_texts(_Base64(letters))
+        else:
             data = base64.b64decode(letters + "=" * (-len(letters) % 4))
-            if data.startswith(_PNG):
-                texts = png_texts(data)
-            else:
-                texts = (each.text for each in _read_file_passages("", data, _LEVELS))
-            yield from (Passage(passage.where, text) for text in texts)
+            texts = (each.text for each in _read_file_passages("", data, _LEVELS))
+        yield from (Passage(passage.where, text) for text in texts)
+
+
+def _read_packed_letters(text: str, at: int, end: int) -> tuple[str, int]:
+    """The letters of a file in base64, in whatever lines, and where they end; "" of what is too short."""
+    if (
+        text[end : end + 1].isspace()
+        or text.find("-", at, end) >= 0
+        or text.find("_", at, end) >= 0
+    ):
+        found = _PACKED_BASE64.match(text, at)
+        return ("".join(found[0].split()).rstrip("="), found.end()) if found else ("", at)
+    return (text[at:end], end) if end - at >= _LEAST_PACKED else ("", at)
+
+
+class _Base64:
+    """The bytes that letters mean; only those that are asked for are decoded."""
+
+    def __init__(self, letters: str) -> None:
+        self._letters = letters
+
+    def __len__(self) -> int:
+        return len(self._letters) * 3 // 4
+
+    def __getitem__(self, part: slice) -> bytes:
+        start, stop, _ = part.indices(len(self))
+        first = start // 3
+        letters = self._letters[4 * first : -(-stop // 3) * 4]
+        data = base64.b64decode(letters + "=" * (-len(letters) % 4))
+        return data[start - 3 * first : stop - 3 * first]
 
 
 def _format_place(*parts: str) -> Callable[[], str]:
     return lambda: ", ".join(part for part in parts if part)
-
-
-def _build_text_passage(path: str, text: str) -> Passage:
-    return Passage(_format_place(path), text, numbered=True)
 
 
 # ---------------------------------------------------------------- cassettes
@@ -117,8 +147,8 @@ def _read_cassette_passages(path: str, data: bytes, suspects: Suspects | None) -
     for number, (line, piece) in enumerate(records):
         if number in chosen:
             yield from _read_piece_passages(path, line, piece)
-        elif _JOINED.search(bare[number]):
-            yield from _read_joined_passages(path, line, bare[number])
+        elif _JOINED.search(rest := _ONE_FOLDED.sub(_drop_folded, bare[number])):
+            yield from _read_joined_passages(path, line, rest)
 
 
 def _split_records(text: str) -> Iterator[tuple[int, str]]:
@@ -152,6 +182,15 @@ def _read_piece_passages(path: str, line: int, piece: str) -> Iterator[Passage]:
 
 _JOINED = re.compile(r"\n(?:  )?(?:events|lines|frames|text|wire|base64):")
 """What a reader puts together, or takes an encoding off."""
+
+
+_ONE_FOLDED = re.compile(r"\n  events:\n    - event:[^\n]*\n(?:      [^\n]*\n|\n)+(?=  \S|\S)")
+"""A stream that is one event folded: what it says in the end stands there in one piece."""
+
+
+def _drop_folded(stream: re.Match[str]) -> str:
+    """Nothing for it, but where one event is told for several."""
+    return stream[0] if "\n      times:" in stream[0] else ""
 
 
 def _read_joined_passages(path: str, line: int, piece: str) -> Iterator[Passage]:
@@ -360,10 +399,21 @@ def structure_passages(
 ) -> Iterator[Passage]:
     """Every text of a structure, and every key; a short one with the name it is given to."""
     for path, key, text in walked(value, at):
-        if text[_LINE : _LINE + 1] == "\n" and _IN_LINES.fullmatch(text):
-            text = text.replace("\n", "")  # noqa: PLW2901 - base64, as encodebytes makes it
+        if text[_LINE : _LINE + 1] == "\n":
+            text = _join_base64(text)  # noqa: PLW2901
         named = key and len(text) <= _QUOTABLE and '"' not in text
         yield Passage(where(path), f'"{key}": "{text}"' if named else text)
+
+
+def _join_base64(text: str) -> str:
+    """A text without line ends, if it is base64 as encodebytes makes it."""
+    body = text.removesuffix("\n")
+    lines = body.count("\n")
+    if body[_LINE :: _LINE + 1][:lines] != "\n" * lines:
+        return text
+    joined = body.replace("\n", "")
+    letters = joined.rstrip("=").encode("utf-8", "surrogatepass")
+    return text if letters.translate(None, _OF_BASE64) else joined
 
 
 def walked(value: Any, at: str = "") -> Iterator[tuple[str, str, str]]:
@@ -395,12 +445,12 @@ def walked(value: Any, at: str = "") -> Iterator[tuple[str, str, str]]:
 
 def _read_file_passages(path: str, data: bytes, depth: int) -> Iterator[Passage]:
     """What a file says, and what the files in it do; what CAP has no room for stays packed."""
-    waiting, room = [(path, data, depth)], CAP
+    waiting, room, whole = [(path, data, depth)], CAP, data
     while waiting:
         path, data, depth = waiting.pop()
         members = _open_members(data) if depth and room > 0 else None
         if members is None:
-            yield from _read_plain_passages(path, data)
+            yield from _read_plain_passages(path, data, is_whole=data is whole)
             continue
         if names := "\n".join(name for name, _ in members if name):
             yield Passage(_format_place(path, "names in it"), names)
@@ -410,7 +460,7 @@ def _read_file_passages(path: str, data: bytes, depth: int) -> Iterator[Passage]
             waiting.append((f"{path}!{name}" if name else path, inner, below))
 
 
-def _read_plain_passages(path: str, data: bytes) -> Iterator[Passage]:
+def _read_plain_passages(path: str, data: bytes, *, is_whole: bool) -> Iterator[Passage]:
     if data.startswith(_PNG):
         yield from (Passage(_format_place(path, "PNG metadata"), text) for text in png_texts(data))
     try:
@@ -418,7 +468,7 @@ def _read_plain_passages(path: str, data: bytes) -> Iterator[Passage]:
     except UnicodeDecodeError:
         text = ""
     if text and "\0" not in text:
-        yield _build_text_passage(path, text)
+        yield Passage(_format_place(path), text, numbered=True, is_whole=is_whole)
         return
     yield Passage(_format_place(path), _read_letters(data))
     if data.count(0) * 4 > len(data):
@@ -488,14 +538,13 @@ _OPENERS: tuple[
 )
 
 
-def png_texts(data: bytes) -> Iterator[str]:
+def png_texts(data: bytes | _Base64) -> Iterator[str]:
     """The texts of a PNG's chunks, unpacked."""
     at = 8
     while at + 8 <= len(data):
         size, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
-        body = data[at + 8 : at + 8 + size]
         if kind in (b"tEXt", b"iTXt", b"zTXt", b"eXIf"):
-            name, _, rest = body.partition(b"\0")
+            name, _, rest = data[at + 8 : at + 8 + size].partition(b"\0")
             packed = next(
                 (rest[i:] for i in range(min(6, len(rest))) if rest[i : i + 1] == b"\x78"), b""
             )

@@ -95,7 +95,7 @@ _SECRETS = (b"client_secret", b"ecretAccessKey", b"lientSecret")
 _TOKENS = (b"cess_t", b"resh_t", b"id_t", b"essionT", b"cessT", b"reshT")
 """What stands before `oken` in the names above."""
 _MANY_TOKENS = 200
-_FIELD_NEEDLES = (
+FIELD_NEEDLES = (
     "assword",
     "api_key",
     *(needle.decode() for needle in _SECRETS),
@@ -532,12 +532,24 @@ class Secrets:
         """`suspicious` of known values and people's own patterns only; `data`: the text in UTF-8."""
         if self._get_finder().hits(data):
             return True
-        if b"base64: " in data and any(map(self.suspicious, _decode_base64_blocks(data))):
+        if _BLOCK_OF_BASE64.encode() in data and any(
+            map(self.suspicious, _decode_base64_blocks(data))
+        ):
             return True
         if not self._patterns:
             return False
         plain = text if isinstance(text, str) else text.decode("utf-8", "replace")
         return any(pattern.search(plain) for pattern, _ in self._patterns)
+
+    @property
+    def needles(self) -> frozenset[str] | None:
+        """One of them stands in each text of which `suspicious_values` is true; None where that is no matter
+        of needles: while people's own patterns are looked for, or values of hardly a letter.
+        """
+        finder = self._get_finder()
+        if self._patterns or finder.odd is not None:
+            return None
+        return finder.needles | {_BLOCK_OF_BASE64}
 
     def suspicious_after(self, data: bytes, start: int) -> bool:
         """`suspicious` of bytes of which the first `start` were found clean at this `version`, and
@@ -694,7 +706,7 @@ def _may_have_masked_field(data: bytes) -> bool:
 
 
 def _find_field_places(text: str) -> list[int]:
-    return sorted(at for needle in _FIELD_NEEDLES for at in find_all(text, needle))
+    return sorted(at for needle in FIELD_NEEDLES for at in find_all(text, needle))
 
 
 def find_field_name(text: str, start: int, end: int) -> int | None:
@@ -735,6 +747,7 @@ def _find_before_name(text: str, at: int) -> re.Match[str] | None:
 
 _BINARY = frozenset({"base64", "got", "sent"})
 """Keys of a record whose text may be bytes in base64."""
+_BLOCK_OF_BASE64 = "base64: "
 _IN_RECORD = re.compile(rb'\bbase64: (?:\|-?\r?\n)?((?: *"?[A-Za-z0-9+/]{4,}={0,2}"?\r?\n)+)')
 
 

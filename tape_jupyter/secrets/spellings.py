@@ -56,6 +56,12 @@ class Finder:
             )
         )
 
+    @cached_property
+    def needles(self) -> frozenset[str]:
+        """Texts one of which stands in each text that holds a value, but for `odd` ones."""
+        long = (needle for needles in self.words.values() for needle in needles)
+        return frozenset(needle.decode() for needle in (*self.short, *long))
+
     def replace(self, text: str) -> str:
         """The text with each value, in whatever spelling, replaced."""
         marks = tuple(self.values.values())

@@ -123,14 +123,14 @@ def test_what_a_slow_search_finds_is_found(seed):
         assert not missed, text
 
 
-def test_a_legible_stretch_is_seen_at_every_place_of_base64():
-    rng = random.Random(1)
-    for size in range(60):
-        high = bytes(byte | 0x80 for byte in rng.randbytes(size))
-        letters = base64.b64encode(high + b"twelve bytes" + high).rstrip(b"=")
-        rows, _ = nested_encodings.find_legible_quads(b"\0" * (size % 7) + letters)
-        assert any(rows)
-    assert not any(nested_encodings.find_legible_quads(base64.b64encode(b"\xff" * 90))[0])
+@pytest.mark.parametrize("size", [*range(0, 60, 7), *range(4000, 4006)])
+@pytest.mark.parametrize("before", ["", "x", "xy", "xyz"])
+def test_twelve_legible_bytes_are_read_at_every_place_of_base64(size, before):
+    rng = random.Random(size)
+    high = bytes(byte | 0x80 for byte in rng.randbytes(size))
+    letters = base64.b64encode(high + b"twelve bytes" + high + bytes(9)).decode()
+    runs = nested_encodings.encoded_runs(f"{before}{letters} and a word", whole=False)
+    assert any("twelve bytes" in run.text for run in runs)
 
 
 SAID = [{"role": "user", "content": "which region?\n" * 9}] * 2
