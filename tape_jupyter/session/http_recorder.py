@@ -77,6 +77,9 @@ class NullRecorder:
     def yielded(self) -> None:
         """Not kept."""
 
+    def awaited(self) -> None:
+        """Not kept."""
+
     def wait_to_show(self) -> None:
         """Nothing is shown by what is no function."""
 

@@ -10,6 +10,7 @@ The record of it is the call's `did` (core/call.py, `Value`), with those of thes
     settings   which settings of the process and of libraries it changed (session/tool_settings.py)
     files      what it wrote in the notebook's folder (session/tool_files.py)
     lost       in words, what of all this could not be written
+    awaited    that the error is of a coroutine which the body, none of `async def`, gave
     cancelled  how often its task was cancelled, and it went on
     amid       where others went on meanwhile: how many of the things that it showed came together.
                First those that it showed at once, before it awaited anything; then a count for each
