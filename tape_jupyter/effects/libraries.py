@@ -76,6 +76,8 @@ class LibraryState:
         elif isinstance(value, ModuleType):
             self._named[value.__name__] = value
             self.words.add(value.__name__.rpartition(".")[2])  # whatever it is called here
+        elif type(value) is BuiltinFunctionType and value.__module__ in _OS:
+            self.words |= {"os", value.__name__}  # the same
         elif _is_function(value) and _SETTER.match(name := value.__name__):
             module = sys.modules.get(value.__module__ or "")
             if module is not None and vars(module).get(name) is value:
@@ -184,6 +186,10 @@ _UNTOLD = frozenset([
     "faulthandler.register", "faulthandler.unregister", "faulthandler.dump_traceback_later", "signal.siginterrupt",
 ])  # fmt: skip
 """Functions that set something in C, where nobody can look at it."""
+
+
+_OS = ("posix", "nt")
+"""Where the functions of `os` are at home."""
 
 
 def _full_name(function: Any) -> str:

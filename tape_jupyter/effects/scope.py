@@ -86,6 +86,10 @@ in place only where it is told to says `inplace`.
 """
 
 
+OPEN_FOLDER = frozenset({"dir_fd", "src_dir_fd", "dst_dir_fd"})
+"""What functions of `os` call the open folder that a path is below. They count as names in the code."""
+
+
 class CodeNames(NamedTuple):
     """What a code object names: global variables; whether it could write into an array or a table;
     whether it may reach variables that it does not name; attributes that it sets or deletes; all
@@ -135,9 +139,9 @@ def code_names(code: CodeType) -> CodeNames:
             imports |= inner.imports
             writes, uses_all = writes or inner.writes, uses_all or inner.reaches_unnamed
         elif isinstance(constant, tuple):
-            writes = writes or not _WRITERS.isdisjoint(
-                each for each in constant if isinstance(each, str)
-            )
+            texts = {each for each in constant if isinstance(each, str)}
+            writes = writes or not _WRITERS.isdisjoint(texts)
+            identifiers |= texts & OPEN_FOLDER
     uses_all = uses_all or not WHOLE_NAMESPACE.isdisjoint(variables)
     return CodeNames(
         frozenset(variables),

@@ -9,6 +9,7 @@ The record of it is the call's `did` (core/call.py, `Value`), with those of thes
     imports    modules of the user's that it imported first (effects/imports.py)
     settings   which settings of the process and of libraries it changed (session/tool_settings.py)
     files      what it wrote in the notebook's folder (session/tool_files.py)
+    descriptors     where files stand that are open by a number (effects/descriptors.py)
     lost       in words, what of all this could not be written
     awaited    that the error is of a coroutine which the body, none of `async def`, gave
     cancelled  how often its task was cancelled, and it went on
@@ -38,7 +39,7 @@ from typing import Any, Protocol
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
 from tape_jupyter.effects.bodies import Bodies
-from tape_jupyter.effects.changes import Changes
+from tape_jupyter.effects.changes import Changes, list_numbers
 from tape_jupyter.effects.imports import import_again, read_import_effects
 from tape_jupyter.effects.memory import Snapshot
 from tape_jupyter.effects.paths import follow_path
@@ -61,7 +62,12 @@ from tape_jupyter.instrumentation.tools.output import (
     shows_to_person,
 )
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
+from tape_jupyter.session.tool_files import (
+    ToolFiles,
+    found_otherwise,
+    redo_descriptors,
+    redo_files,
+)
 from tape_jupyter.session.tool_settings import ToolSettings, set_again, set_handler_again
 
 KINDS = ("output", "memory", "files")
@@ -151,7 +157,8 @@ class ObservedBody:
             if self._snapshot is None:
                 self._files.begin(())
             else:
-                self._files.begin(self._snapshot.files(), self._snapshot.words)
+                snapshot = self._snapshot
+                self._files.begin(snapshot.files(), snapshot.words, snapshot.descriptors())
                 self._snapshot.hear_of_files()
 
     def _note_concurrent_bodies(self) -> None:
@@ -379,8 +386,10 @@ class ObservedBody:
             lost += unset
         if self._files is not None:
             did["files"], unkept = self._files.end()
+            numbers = list_numbers(self._changes.written)
+            did["descriptors"], unheld = self._files.end_descriptors(numbers)
             self._files = None
-            lost += unkept
+            lost += [*unkept, *unheld]
         if len(self._left_out) < len(KINDS):
             lost += [
                 f"what {each} did after it returned, in a thread or task that it started"
@@ -541,6 +550,9 @@ class RecordedEffects:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
             self._redo_files(did["files"])
+        if "files" not in self._left_out and "descriptors" in did:
+            for problem in redo_descriptors(did["descriptors"], self._cell.folder):
+                self._report_problem(problem)
         if self._redo is not None:
             self._redo_changes(self._redo, did)
         if step is not None:  # what a generator yields is no part of the program's own objects

@@ -229,7 +229,9 @@ def wait_for_another_second():
         time.sleep(0.01)
 
 
-SCHEMA = "CREATE TABLE talks (text, day DEFAULT CURRENT_DATE, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)"
+SCHEMA = (
+    "CREATE TABLE talks (text, day DEFAULT CURRENT_DATE, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)"
+)
 
 
 def note(database, text):

@@ -81,9 +81,10 @@ def drop_own_frames(error: BaseException) -> None:
     program without the tape, recorded and replayed.
     """
     frames = [each for each in _iterate_traces(error.__traceback__) if not _is_own(each)]
-    for outer, inner in pairwise([*frames, None]):
+    for outer, inner in pairwise(frames):
         outer.tb_next = inner
     if frames:
+        frames[-1].tb_next = None
         error.__traceback__ = frames[0]
 
 
