@@ -259,6 +259,10 @@ class Capture(Protocol):
         (instrumentation/tools/output.py).
         """
 
+    def knows(self, value: Any) -> bool:  # noqa: ARG002
+        """Whether an object was within reach of the body when that began."""
+        return False
+
     def acting_again(
         self,
         objects: Sequence[Any],  # noqa: ARG002

@@ -489,6 +489,14 @@ class Snapshot:
                 lost.append(f"{describe_reached(node)} could not be compared {why}"[:300])
         return changed
 
+    def find_place(self, value: Any) -> str:
+        """The path of an object that was within reach; "" where none leads to it."""
+        node = self._nodes.get(id(value))
+        try:
+            return "" if node is None else node.path()
+        except LookupError:
+            return ""
+
     def find_text(self, text: str) -> str | None:
         """Where the program keeps a text: the path of an attribute, a variable or an item."""
         for node in self._nodes.values():

@@ -86,6 +86,10 @@ class NullRecorder:
     def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
         """Not kept."""
 
+    def knows(self, value: Any) -> bool:  # noqa: ARG002
+        """No object is within reach of what is no function."""
+        return False
+
     def acting_again(
         self,
         objects: Sequence[Any],  # noqa: ARG002

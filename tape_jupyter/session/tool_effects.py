@@ -34,10 +34,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
+from tape_jupyter.core.libraries import is_library_class
 from tape_jupyter.effects.bodies import Bodies
 from tape_jupyter.effects.changes import Changes, list_numbers
 from tape_jupyter.effects.imports import import_again, read_import_effects
@@ -229,7 +230,15 @@ class ObservedBody:
         if self._is_caught(event, sink):
             lost = {"lost": "what it wrote past `redirect_stdout` or the like is not recorded"}
             return lost if shows_to_person(sink) else {}
+        if "to" in event:
+            place = self.find_place(event["to"])
+            lost = {"lost": "it handed a log record to a handler that was not found"}
+            return {**event, "to": place} if place else lost
         return self._with_handle(event) if "display" in event else event
+
+    def find_place(self, value: Any) -> str:
+        """The path of an object that was within reach when the body began; "" for any other."""
+        return "" if self._snapshot is None else self._snapshot.find_place(value)
 
     def _is_caught(self, event: Mapping[str, Any], sink: Any) -> bool:
         """Whether it goes to what the body itself put there, or one that runs in it or beside it."""
@@ -654,6 +663,8 @@ class RecordedEffects:
         try:
             if "workflow" in event:
                 self._workflow_context.write_event_to_stream(registry.thaw(event["workflow"]))
+            elif "to" in event:
+                self._hand_to_handler(event)
             else:
                 if (
                     self._redo is not None
@@ -667,6 +678,20 @@ class RecordedEffects:
             self._report_problem(
                 f"what it showed ({names}) cannot be shown here ({type(why).__name__}: {why})"
             )
+
+    def _hand_to_handler(self, event: Mapping[str, Any]) -> None:
+        """Raises CassetteError where there is no such handler."""
+        scope = self._call.scope
+        handler = None if scope is None else follow_path(event["to"], scope)
+        if not isinstance(handler, logging.Handler):
+            raise CassetteError(f"there is no handler {event['to']} here")
+        record = _build_log_record(event["log"])
+        if event["by"] == "handle":
+            handler.handle(record)
+        elif is_library_class(type(handler)):
+            handler.emit(record)
+        else:
+            logging.StreamHandler.emit(cast("logging.StreamHandler[Any]", handler), record)
 
     def _with_own_id(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """The update of a display, for the one that the program made here."""
@@ -735,6 +760,14 @@ def _localize_filename(file: str) -> str:
 
 
 def _emit_log_record(event: Mapping[str, Any]) -> None:
+    record = _build_log_record(event)
+    if not _has_same_handlers(event):
+        lacks = "".join(f", and {name} lacks this line" for name in event.get("files", ()))
+        raise CassetteError(f"the logger {event['name']} has other handlers here{lacks}")
+    logging.getLogger(str(event["name"])).callHandlers(record)
+
+
+def _build_log_record(event: Mapping[str, Any]) -> logging.LogRecord:
     others = ("extra", "handlers", "files", "args", "template")
     fields = {name: value for name, value in event.items() if name not in others}
     for name, value in event.get("extra", {}).items():
@@ -746,10 +779,7 @@ def _emit_log_record(event: Mapping[str, Any]) -> None:
             fields |= {"args": registry.thaw(event["args"]), "msg": event["template"]}
     record = bare_record()
     vars(record).update(fields)
-    if not _has_same_handlers(event):
-        lacks = "".join(f", and {name} lacks this line" for name in event.get("files", ()))
-        raise CassetteError(f"the logger {event['name']} has other handlers here{lacks}")
-    logging.getLogger(str(event["name"])).callHandlers(record)
+    return record
 
 
 def _has_same_handlers(event: Mapping[str, Any]) -> bool:

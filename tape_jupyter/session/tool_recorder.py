@@ -250,6 +250,9 @@ class FunctionCapture(RecorderBase, NullRecorder):
     def writes_to_descriptors(self) -> None:
         self.observed.writes_to_descriptors()
 
+    def knows(self, value: Any) -> bool:
+        return bool(self.observed.find_place(value))
+
     def acting_again(
         self, objects: Sequence[Any], event: Mapping[str, Any], sink: Any
     ) -> AbstractContextManager[None]:
