@@ -190,6 +190,10 @@ class Snapshot:
                 (("attribute", name), _read_inner(value, name))
                 for name in kinds.also_inside(type(value))
             ]
+            if kinds.is_of_c(type(value)):  # callbacks that none of its attributes shows
+                links = handed_on(type(value))
+                inside += [(("attribute", name), _read_link(value, name)) for name in links]
+                inside += _without_place(find_kept(value))
         inside.reverse()  # the first waits last, and is looked at first
         return inside
 
@@ -274,6 +278,7 @@ class Snapshot:
             }
         self._libraries.attributes |= code_names(code).attributes
         self._libraries.words |= code_names(code).identifiers
+        self._libraries.look_up(code_names(code).looked_up, namespace)
         self._called |= code_names(code).called
         self._libraries.import_modules(code_names(code).imports)
         for name in code_names(code).imports:

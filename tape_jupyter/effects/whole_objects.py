@@ -705,6 +705,12 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("_queue", "SimpleQueue"): _build_named_kind(lambda value: value.qsize()),
     ("_csv", "reader"): WholeKind(lambda value: value.line_num, _read_rows_on, _read_line_number),
     ("itertools", "_tee"): _build_named_kind(_look_at_tee),
+    **dict.fromkeys(
+        [("_pickle", "Pickler"), ("_pickle", "Unpickler")],
+        _build_named_kind(
+            lambda value: len(value.memo.copy()), "which objects it knows already is not recorded"
+        ),
+    ),
     ("_struct", "unpack_iterator"): _build_named_kind(lambda value: value.__length_hint__()),
     ("threading", "Barrier"): _build_named_kind(lambda value: (value.broken, value.n_waiting)),
     ("concurrent", "Executor"): _build_named_kind(lambda value: getattr(value, "_shutdown", None)),
