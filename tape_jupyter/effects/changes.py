@@ -48,7 +48,7 @@ class ChangeWriter:
     def place_of(self, value: Any) -> str:
         try:
             standing = _find_standing_path(self._nodes, value) or self._walk.made_place(value)
-            return standing or self._walk.places().get(id(value), "")
+            return standing or self._walk.place_of(value)
         except LookupError:
             return ""
 
