@@ -459,8 +459,17 @@ _decoder = json.JSONDecoder(parse_float=_parse_number)
 """Made once: `json.loads` makes one for each body."""
 
 
-canonical = encoder(encode_basestring_ascii, ",", ":", sort_keys=True, allow_nan=True)
-"""The text of a plain structure that is the same for equal ones."""
+_encode = encoder(encode_basestring_ascii, ",", ":", sort_keys=True, allow_nan=True)
+_CELL = re.compile(r"""[^\s"'<>|]*ipykernel_\d+[/\\]+""")
+"""Before the name of a cell's code: a folder that each kernel has for itself."""
+
+
+def canonical(value: Any) -> str:
+    """The text of a plain structure that is the same for equal ones; tracebacks in it name the code of
+    cells as in any kernel.
+    """
+    text = _encode(value)
+    return _CELL.sub("ipykernel/", text) if "ipykernel_" in text else text
 
 
 _CANONICAL = Canonical(canonical, VOLATILE_BODY, _decoder.raw_decode)

@@ -3,7 +3,8 @@ replay.
 
     {"<type>": "exception", ..., "frames": [["__main__:import_row", 5, [8, 5, 30]], ...]}     outermost first
 
-A frame is told by its module and function, and by its line counted from the function's first. In
+A frame is told by its module and function (`__main__:<lambda>@24`: the one that begins in line 24 of
+its file), and by its line counted from the function's first. In
 replay it stands where that function stands now. Two things may follow: what Python marks below the
 line, as its first column, its last line and the column behind it (null: nothing); and the line at
 which the function ended, where it went on after the error. Frames of the tape itself are not kept.
@@ -11,10 +12,11 @@ which the function ended, where it went on after the error. Frames of the tape i
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice, pairwise
 from pathlib import Path
@@ -108,6 +110,7 @@ def _describe_frame(trace: TracebackType) -> list[Any]:
     frame, code = trace.tb_frame, trace.tb_frame.f_code
     first = code.co_firstlineno
     name = f"{frame.f_globals.get('__name__', '')}:{_read_qualname(code)}"
+    name += f"@{first}" if _is_nameless(code.co_name) else ""
     entry = [name, trace.tb_lineno - first, _find_columns(trace)]
     ended = frame.f_lineno
     if ended is not None and ended != trace.tb_lineno:
@@ -135,8 +138,9 @@ def _build_traceback(entry: Any, inner: TracebackType | None) -> TracebackType |
     with suppress(Exception):
         name, line, columns, ended = [*entry, None, None][:4]
         module, _, qualname = str(name).partition(":")
+        qualname, _, first = qualname.partition("@")
         space = vars(sys.modules[module])
-        code = _find_code(space, qualname.split("."))
+        code = _find_code(space, qualname.split("."), int(first) if first else None)
         lines = int(line), int(line if ended is None else ended)
         if code is not None and all(0 <= each <= MOST_LINES for each in lines):
             frame = _build_frame(code, space, _Place(*lines, columns))
@@ -152,33 +156,60 @@ class _Place(NamedTuple):
     columns: list[int] | None
 
 
-def _find_code(space: Mapping[str, Any], names: list[str]) -> CodeType | None:
+def _find_code(space: Mapping[str, Any], names: list[str], first: int | None) -> CodeType | None:
     """The code of a function by its qualified name: of a module, of a class, or inside of another
-    function.
+    function. `first` is the line that one without a name (a lambda) begins at.
     """
     member: Any = space.get(names[0])
+    if _is_nameless(names[0]):
+        member = _find_nameless(space, names[0], first)
     for name in names[1:]:
         if name == "<locals>":
             member = _unwrap_code(member)
         elif isinstance(member, CodeType):
-            member = next(
-                (
-                    each
-                    for each in member.co_consts
-                    if isinstance(each, CodeType) and each.co_name == name
-                ),
-                None,
-            )
+            codes = [each for each in member.co_consts if isinstance(each, CodeType)]
+            member = _choose(codes, name, first if name == names[-1] else None)
         else:
             member = inspect.getattr_static(member, name, None)
     return _unwrap_code(member)
+
+
+def _is_nameless(name: str) -> bool:
+    """Whether many functions may be called so: `<lambda>`, `<genexpr>`."""
+    return name.startswith("<")
+
+
+def _choose(codes: Iterable[CodeType], name: str, first: int | None) -> CodeType | None:
+    alike = [each for each in codes if each.co_name == name]
+    exact = [each for each in alike if each.co_firstlineno == first]
+    return next(iter(exact or ([] if _is_nameless(name) else alike)), None)
+
+
+def _find_nameless(space: Mapping[str, Any], name: str, first: int | None) -> CodeType | None:
+    """Of a function that stands in a module, in a container of it, or anywhere."""
+    near: list[Any] = []
+    for each in list(space.values()):
+        near += each.values() if isinstance(each, dict) else [each]
+        near += each if isinstance(each, list | tuple) else []
+    for find_all in (near.copy, gc.get_objects):
+        own = (each for each in find_all() if type(each) is FunctionType)
+        codes = (_read_code(each) for each in own if each.__globals__ is space)
+        if (code := _choose(codes, name, first)) is not None:
+            return code
+    return None
 
 
 def _unwrap_code(member: Any) -> CodeType | None:
     if isinstance(member, CodeType):
         return member
     member = inspect.unwrap(getattr(member, "__func__", member))
-    return member.__code__ if isinstance(member, FunctionType) else None
+    return _read_code(member) if isinstance(member, FunctionType) else None
+
+
+def _read_code(function: FunctionType) -> CodeType:
+    """The code that its author wrote: a taped function has ours where it stands."""
+    original = getattr(vars(function).get("__tape_swap__"), "original", None)
+    return original if isinstance(original, CodeType) else function.__code__
 
 
 def _build_frame(code: CodeType, space: Mapping[str, Any], place: _Place) -> FrameType:

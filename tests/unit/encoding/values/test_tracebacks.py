@@ -74,12 +74,48 @@ def stepping_given():
     return stepping()
 
 
+def inner_function():
+    def helper():
+        return [check(each) for each in (1, 200)]
+
+    return helper()
+
+
+ADD = {"one": lambda: check(1), "many": lambda: check(2) or check(300)}
+
+
+class Tools:
+    """What keeps a function where no name leads to it."""
+
+    __slots__ = ("run",)
+
+    def __init__(self):
+        self.run = lambda: check(400)
+
+
+TOOLS = Tools()
+
+
+def in_lambdas():
+    try:
+        return ADD["many"]()
+    except ValueError as error:
+        raise RuntimeError("none") from error
+
+
+def in_an_object():
+    return TOOLS.run()
+
+
 CALLS = {
     "a function": (check, [200], str),
     "a method, with a cause": (Till().charge, [200], str),
     "a generator": (stepping, [], list),
     "decorated": (behind_a_decorator, [], str),
     "code of a library": (json.loads, ["{"], str),
+    "a function inside of it": (inner_function, [], str),
+    "a lambda in a dict": (in_lambdas, [], str),
+    "a lambda in an object": (in_an_object, [], str),
     "a coroutine": (waiting, [], asyncio.run),
     "a coroutine that a function gives": (given, [], asyncio.run),
     "a generator that a function gives": (stepping_given, [], list),
