@@ -204,6 +204,8 @@ def _digest_values(values: Any) -> Any:
 def _put_frame(live: Any, recorded: Any) -> None:
     live.flags.allows_duplicate_labels = True
     live._update_inplace(recorded)  # noqa: SLF001 - what pandas' own `inplace=True` does
+    if live.ndim == 1:
+        live.name = recorded.name
     live.flags.allows_duplicate_labels = recorded.flags.allows_duplicate_labels
 
 
@@ -373,7 +375,29 @@ def _put_handle(live: Any, position: Any) -> None:
     if _is_text_over_memory(live):
         _put_memory_file(live.buffer, position)
         position = position[1]
+    elif _measure_file(live) < position < _FARTHEST:
+        raise CassetteError("it is open on another file here, which does not reach so far")
     live.seek(position)
+
+
+_FARTHEST = 1 << 63
+"""Beyond which a place in a text tells more than how many bytes stand before it."""
+
+
+def _measure_file(file: Any) -> int:
+    """Bytes of the file that it is open on; without a file, or where a place is told in another way
+    than by bytes, more than any place.
+    """
+    plain = getattr(file, "encoding", "utf-8").lower() in (
+        "utf-8",
+        "ascii",
+        "latin-1",
+        "iso-8859-1",
+    )
+    try:
+        return os.fstat(file.fileno()).st_size if plain else sys.maxsize
+    except (OSError, ValueError):
+        return sys.maxsize
 
 
 def _put_connection(live: Any, recorded: Any) -> None:
