@@ -443,8 +443,9 @@ class Cassette(Derived):
         from.
         """
         if len(text) > external_texts.LIMIT:
-            record = self._put_away_long_texts(record)
-            text = emitter.emit(record)
+            shorter = self._put_away_long_texts(record)
+            if shorter != record:
+                record, text = shorter, emitter.emit(shorter)
         if emitter.parse_record(text) != record:
             raise CassetteError(UNPROVEN, path=str(self.path))
         return text

@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from tape_jupyter.cassette.growing_history import BodyHistory, Canonical, GrowingBody, Spelled
 from tape_jupyter.core.call import FunctionCall, Request
+from tape_jupyter.core.user_code import name_cells
 from tape_jupyter.encoding.http.body import decode
 from tape_jupyter.encoding.http.json_style import encoder
 from tape_jupyter.encoding.values.mutations import frozen_or_type
@@ -459,8 +460,14 @@ _decoder = json.JSONDecoder(parse_float=_parse_number)
 """Made once: `json.loads` makes one for each body."""
 
 
-canonical = encoder(encode_basestring_ascii, ",", ":", sort_keys=True, allow_nan=True)
-"""The text of a plain structure that is the same for equal ones."""
+_encode = encoder(encode_basestring_ascii, ",", ":", sort_keys=True, allow_nan=True)
+
+
+def canonical(value: Any) -> str:
+    """The text of a plain structure that is the same for equal ones; tracebacks in it name the code of
+    cells as in any kernel.
+    """
+    return name_cells(_encode(value))
 
 
 _CANONICAL = Canonical(canonical, VOLATILE_BODY, _decoder.raw_decode)

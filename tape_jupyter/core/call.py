@@ -135,6 +135,11 @@ class Value:
         return tuple(amid)
 
     @property
+    def awaited(self) -> bool:
+        """Whether the error is that of a coroutine which a plain function gave."""
+        return self.did.get("awaited") is True
+
+    @property
     def cancelled(self) -> int:
         """How often its task was cancelled, and its body went on."""
         count = self.did.get("cancelled", 0)
@@ -246,10 +251,17 @@ class Capture(Protocol):
     def yielded(self) -> None:
         """Its newest item is handed to the program now."""
 
+    def awaited(self) -> None:
+        """A taped function is none of `async def`, and gave a coroutine: what comes is that one's."""
+
     def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
         """The body of a taped function showed something at a sink, or told its framework
         (instrumentation/tools/output.py).
         """
+
+    def knows(self, value: Any) -> bool:  # noqa: ARG002
+        """Whether an object was within reach of the body when that began."""
+        return False
 
     def acting_again(
         self,

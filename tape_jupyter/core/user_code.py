@@ -71,6 +71,16 @@ def is_cell(path: str) -> bool:
     return _CELL_FILE.search(path) is not None
 
 
+def name_cells(text: str) -> str:
+    """A text (a traceback, say) that names the code of cells as in any kernel: ipykernel puts it into a
+    folder that is named by its process.
+    """
+    return _CELL_FOLDER.sub("ipykernel/", text) if "ipykernel_" in text else text
+
+
+_CELL_FOLDER = re.compile(r"""[^\s"'<>|]*ipykernel_\d+[/\\]+""")
+
+
 def is_installed(path: str) -> bool:
     """Whether a file belongs to an installation of Python or of a package."""
     return (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import os
+import re
 from abc import ABCMeta
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -61,6 +64,11 @@ _LOCK_HELD = Aside(
 )
 
 
+_READ_ON = Aside(
+    "it may have read {} further: nothing tells how far that was read", lambda _value: object()
+)
+
+
 def find_asides(node: ReachedObject) -> Iterator[Aside]:
     """Those of one object."""
     value = node.value
@@ -78,8 +86,27 @@ def find_asides(node: ReachedObject) -> Iterator[Aside]:
         yield _TEXT_FORM
     elif is_session(value):
         yield _PENDING
+    elif tells_no_position(value):
+        yield _READ_ON
     elif type(value) in kinds.LOCKS and _is_programs_own(node):
         yield _LOCK_HELD
+
+
+def tells_no_position(value: Any) -> bool:
+    """Whether it is an iterator of C's of which nobody sees how far it was read: matches of a pattern,
+    entries of a folder.
+    """
+    read = [value]
+    if type(value) is _CALLING:
+        read = [getattr(each, "__self__", None) for each in gc.get_referents(value)]
+    return any(type(each) in _WITHOUT_POSITION for each in read)
+
+
+_CALLING = type(iter(int, 1))
+"""What reads by calling a function, as matches of a pattern are found."""
+_FOLDER_ENTRIES = os.scandir(os.sep)
+_FOLDER_ENTRIES.close()
+_WITHOUT_POSITION = frozenset({type(re.compile("").scanner("")), type(_FOLDER_ENTRIES)})  # type: ignore[attr-defined]
 
 
 def is_session(value: Any) -> bool:

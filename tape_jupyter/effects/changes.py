@@ -6,7 +6,7 @@ import functools
 import gc
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +48,7 @@ class ChangeWriter:
     def place_of(self, value: Any) -> str:
         try:
             standing = _find_standing_path(self._nodes, value) or self._walk.made_place(value)
-            return standing or self._walk.places().get(id(value), "")
+            return standing or self._walk.place_of(value)
         except LookupError:
             return ""
 
@@ -239,6 +239,15 @@ def _find_standing_path(nodes: Mapping[int, ReachedObject], value: Any) -> str |
     """The path of an object that was within reach before. Raises LookupError where it has none."""
     node = nodes.get(id(value))
     return node.path() if node is not None and type(value) is not tuple else None
+
+
+def list_numbers(structure: Any) -> Iterator[int]:
+    """The whole numbers in a structure."""
+    if type(structure) is int:
+        yield structure
+    elif isinstance(structure, dict | list):
+        for each in structure.values() if isinstance(structure, dict) else structure:
+            yield from list_numbers(each)
 
 
 def _rank_member(value: Any) -> tuple[str, str]:

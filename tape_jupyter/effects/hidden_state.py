@@ -32,7 +32,7 @@ looked at in a way of their own (whole_objects.py).
 _STANDARD = frozenset([
     ("zlib", "Compress"), ("zlib", "Decompress"), ("_bz2", "BZ2Compressor"), ("_bz2", "BZ2Decompressor"),
     ("_lzma", "LZMACompressor"), ("_lzma", "LZMADecompressor"), ("decimal", "Context"), ("_hashlib", "HMAC"),
-    ("_pickle", "Pickler"), ("pyexpat", "xmlparser"),
+    ("pyexpat", "xmlparser"),
 ])  # fmt: skip
 """Classes of the standard library, which else keeps nothing where nobody sees it."""
 

@@ -34,6 +34,7 @@ _PLACED: tuple[Any, ...] = (
     itertools.chain(), itertools.islice((), 0), itertools.pairwise(()), itertools.product(),
     itertools.permutations(()), itertools.combinations((), 0), itertools.zip_longest(()), itertools.compress((), ()),
     itertools.starmap(id, ()), itertools.takewhile(id, ()), itertools.dropwhile(id, ()), itertools.accumulate(()),
+    itertools.groupby(()),
 )  # fmt: skip
 _BY_LENGTH = frozenset(map(type, _SHORTENED))
 """Those that tell how much is left; where what they read from changes, that does not tell."""

@@ -19,6 +19,7 @@ from types import (
 from typing import Any
 
 from tape_jupyter.core.libraries import is_library_class, is_library_file
+from tape_jupyter.core.user_code import is_class_statement
 
 _MOST = 200
 """Objects that are looked at inside of one: callbacks lie near."""
@@ -42,7 +43,17 @@ def find_kept(value: Any) -> Iterator[Any]:
     none where it is one that leads to the whole notebook.
     """
     if gc.is_tracked(value) and not _is_closed(value):
+        if not is_class_statement(type(value)):
+            yield from (each for each in gc.get_referents(value) if _fills_container(each))
         yield from find_kept_inside(value)
+
+
+def _fills_container(value: Any) -> bool:
+    """Whether it is a method of a list or the like (`seen.append`), which an object of C's calls."""
+    return type(value) is BuiltinFunctionType and type(value.__self__) in _CONTAINERS
+
+
+_CONTAINERS = frozenset({list, dict, set, deque})
 
 
 def find_kept_inside(value: Any) -> Iterator[Any]:

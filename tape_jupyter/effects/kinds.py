@@ -566,6 +566,11 @@ def _list_inner_attributes(kind: type) -> tuple[str, ...]:
     return tuple(names)
 
 
+def is_of_c(kind: type) -> bool:
+    """Whether a library's class with attributes is none that a class statement made."""
+    return is_library_class(kind) and not is_class_statement(kind) and kind not in _BY_TYPE
+
+
 def is_librarys(kind: type) -> bool:
     return kind not in NAMES and is_library_class(kind)
 

@@ -13,7 +13,7 @@ import re
 import sys
 from abc import ABCMeta
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -64,6 +64,7 @@ class LibraryState:
     def __init__(self) -> None:
         self._named: dict[str, ModuleType | type] = {}
         self._setters: list[Any] = []
+        self._untold: set[str] = set()
         self.words: set[str] = set()
         self.attributes: set[str] = set()
         self.imports: set[str] = set()
@@ -71,11 +72,15 @@ class LibraryState:
 
     def name(self, value: Any) -> None:
         """A variable of the code's is bound to this."""
+        if _is_function(value) and value.__name__ in _UNTOLD_NAMES:
+            self._untold.add(_full_name(value))
         if isinstance(value, type):
             self._named[f"{value.__module__}.{value.__name__}"] = value
         elif isinstance(value, ModuleType):
             self._named[value.__name__] = value
             self.words.add(value.__name__.rpartition(".")[2])  # whatever it is called here
+        elif type(value) is BuiltinFunctionType and value.__module__ in _OS:
+            self.words |= {"os", value.__name__}  # the same
         elif _is_function(value) and _SETTER.match(name := value.__name__):
             module = sys.modules.get(value.__module__ or "")
             if module is not None and vars(module).get(name) is value:
@@ -89,6 +94,15 @@ class LibraryState:
             module = sys.modules.get(name)
             if module is not None and is_library_path(getattr(module, "__file__", None) or "<C>"):
                 self._named[name] = module
+
+    def look_up(self, pairs: Iterable[tuple[str, str]], namespace: Mapping[str, Any]) -> None:
+        """The code looks up these attributes, each in what a name stands for."""
+        for owner, attribute in pairs:
+            if attribute not in _UNTOLD_NAMES:
+                continue
+            value = namespace.get(owner)
+            module = value.__name__ if isinstance(value, ModuleType) else owner
+            self._untold.add(f"{module}.{attribute}")
 
     def copy_state(self) -> dict[str, Any]:
         """How it is now, by what is said where it is otherwise afterwards."""
@@ -113,16 +127,16 @@ class LibraryState:
             states |= _look_at_keeper(function, elsewhere)
         return {
             **{f"it set {name}, which belongs to a library": each for name, each in states.items()},
-            **{_MAY_HAVE_SET.format(name): object() for name in self._list_untold(functions)},
+            **{_MAY_HAVE_SET.format(name): object() for name in self._list_untold()},
         }
 
-    def _list_untold(self, functions: Sequence[Any]) -> Iterator[str]:
+    def _list_untold(self) -> list[str]:
         """The functions that the code names which set what nothing tells: no two looks are the same."""
-        named = {_full_name(each) for each in functions}
-        for module, library in self._list_libraries():
-            if isinstance(library, ModuleType):
-                named |= {f"{module}.{name}" for name in self.words & vars(library).keys()}
-        return iter(sorted(named & _UNTOLD))
+        unnamed = {each for each in self._untold if each.startswith(".")}
+        if unnamed:  # in what has no name: any of those modules may be meant that the code names
+            named = [name for name, each in self._list_libraries() if isinstance(each, ModuleType)]
+            self._untold |= {f"{module}{each}" for module in named for each in unnamed}
+        return sorted(self._untold & _UNTOLD)
 
     def _list_libraries(self) -> Iterator[tuple[str, ModuleType | type]]:
         """Those that code names, and the modules in them that it names."""
@@ -186,8 +200,16 @@ _UNTOLD = frozenset([
 """Functions that set something in C, where nobody can look at it."""
 
 
+_OS = ("posix", "nt")
+"""Where the functions of `os` are at home."""
+
+
+_UNTOLD_NAMES = frozenset(each.rpartition(".")[2] for each in _UNTOLD)
+
+
 def _full_name(function: Any) -> str:
-    return f"{str(getattr(function, '__module__', '')).strip('_')}.{function.__name__}"
+    module = str(getattr(function, "__module__", "")).strip("_")
+    return f"{'os' if module in _OS else module}.{function.__name__}"
 
 
 def _is_function(value: Any) -> bool:

@@ -21,7 +21,7 @@ import builtins
 import functools
 import gc
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum, EnumMeta
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -30,7 +30,7 @@ from typing import Any
 from tape_jupyter.core.libraries import is_library_class, is_library_file, is_library_path
 from tape_jupyter.core.memoised import MEMOISED, Kept
 from tape_jupyter.core.open_file import OPEN_FILE
-from tape_jupyter.effects import figures, kinds, whole_objects
+from tape_jupyter.effects import descriptors, figures, kinds, whole_objects
 from tape_jupyter.effects.asides import Aside, find_asides, watch_calls
 from tape_jupyter.effects.changes import Changes, ChangeWriter, count_bytes
 from tape_jupyter.effects.kept_code import find_kept, find_kept_inside
@@ -190,6 +190,10 @@ class Snapshot:
                 (("attribute", name), _read_inner(value, name))
                 for name in kinds.also_inside(type(value))
             ]
+            if kinds.is_of_c(type(value)):  # callbacks that none of its attributes shows
+                links = handed_on(type(value))
+                inside += [(("attribute", name), _read_link(value, name)) for name in links]
+                inside += _without_place(find_kept(value))
         inside.reverse()  # the first waits last, and is looked at first
         return inside
 
@@ -274,6 +278,7 @@ class Snapshot:
             }
         self._libraries.attributes |= code_names(code).attributes
         self._libraries.words |= code_names(code).identifiers
+        self._libraries.look_up(code_names(code).looked_up, namespace)
         self._called |= code_names(code).called
         self._libraries.import_modules(code_names(code).imports)
         for name in code_names(code).imports:
@@ -403,6 +408,23 @@ class Snapshot:
         )
         return [name for name in (*paths, *engines) if name]
 
+    def descriptors(self) -> list[int] | None:
+        """Numbers within reach that may be those of open files; None where no code calls functions of
+        `os` with such. Those of Python's own open files are not among them.
+        """
+        names_os = "os" in self.words or "os" in self.imports
+        if not names_os or self.words.isdisjoint(descriptors.WORDS):
+            return None
+        nodes = list(self._nodes.values())
+        files = [node.value for node in nodes if isinstance(node.value, OPEN_FILE)]
+        own = {number for each in files if (number := _read_number(each)) is not None}
+        found: dict[int, None] = {}
+        for node in nodes:
+            state = node.state.values() if isinstance(node.state, dict) else node.state
+            if isinstance(state, Collection) and not isinstance(state, str | bytes):
+                found |= {each: None for each in state if type(each) is int}
+        return [number for number in found if number not in own]
+
     def hear_of_files(self) -> None:
         """From now on the audit hooks are told where SQL has a connection within reach open a file."""
         for node in self._connections:
@@ -472,6 +494,14 @@ class Snapshot:
                 lost.append(f"{describe_reached(node)} could not be compared {why}"[:300])
         return changed
 
+    def find_place(self, value: Any) -> str:
+        """The path of an object that was within reach; "" where none leads to it."""
+        node = self._nodes.get(id(value))
+        try:
+            return "" if node is None else node.path()
+        except LookupError:
+            return ""
+
     def find_text(self, text: str) -> str | None:
         """Where the program keeps a text: the path of an attribute, a variable or an item."""
         for node in self._nodes.values():
@@ -521,6 +551,14 @@ class Snapshot:
                     (inner, node, step) for step, inner in self._list_inside(node, node.kind)
                 ]
         self.visit_waiting()
+
+
+def _read_number(file: Any) -> int | None:
+    """The descriptor of an open file."""
+    try:
+        return int(file.fileno())
+    except (OSError, ValueError):
+        return None
 
 
 def _list_named_parts(node: ReachedObject) -> Mapping[Any, Any]:

@@ -68,6 +68,9 @@ _HANDED_ON: dict[tuple[str, str], tuple[str, ...]] = {
     ("builtins", "async_generator"): ("frame_locals", "ag_await"),
     ("builtins", "mappingproxy"): ("referent",),
     ("_csv", "writer"): ("referent",),
+    ("_pickle", "Pickler"): ("referent",),
+    ("_pickle", "Unpickler"): ("referent",),
+    ("numpy", "ufunc"): ("referent",),
     ("weakref", "ReferenceType"): ("referent",),
     ("weakref", "WeakMethod"): ("referent",),
     ("builtins", "property"): ("fget", "fset", "fdel"),
@@ -142,7 +145,7 @@ def _find_referent(value: Any) -> Any:
     kind = type(value)
     if isinstance(value, weakref.ReferenceType):
         return value()
-    if kind.__name__ == "writer":  # of csv: the `write` of what it writes to
+    if kind.__module__ in ("_csv", "_pickle", "numpy"):  # a method of the file; what is called
         return next((each for each in gc.get_referents(value) if callable(each)), None)
     if kind is MappingProxyType:
         return next((each for each in gc.get_referents(value) if isinstance(each, dict)), None)

@@ -136,6 +136,14 @@ def quiet_cursor(connection: Any) -> Iterator[Any]:
         yield cursor
 
 
+MOMENTS = {
+    "current_timestamp": "%Y-%m-%d %H:%M:%S",
+    "current_date": "%Y-%m-%d",
+    "current_time": "%H:%M:%S",
+}
+"""The words of SQL for this moment, each as SQLite writes it. They are functions of ours
+(instrumentation/tools/databases.py).
+"""
 _LIST_FUNCTIONS = "SELECT lower(name) FROM pragma_function_list WHERE NOT builtin"
 _CALLED = re.compile(r"(\w+)\s*\(")
 
@@ -149,7 +157,7 @@ def own_functions(connection: Any) -> set[str]:
     """The names of the functions that the program gave a connection; of an older Python's SQLite, none."""
     with quiet_cursor(connection) as cursor:
         names = {name for (name,) in cursor.execute(_LIST_FUNCTIONS)}
-    return names - _list_functions_at_first() if names else names
+    return names - _list_functions_at_first() - MOMENTS.keys() if names else names
 
 
 def functions_in_schema(connection: Any) -> set[str]:

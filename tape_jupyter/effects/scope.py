@@ -86,12 +86,16 @@ in place only where it is told to says `inplace`.
 """
 
 
+OPEN_FOLDER = frozenset({"dir_fd", "src_dir_fd", "dst_dir_fd"})
+"""What functions of `os` call the open folder that a path is below. They count as names in the code."""
+
+
 class CodeNames(NamedTuple):
     """What a code object names: global variables; whether it could write into an array or a table;
     whether it may reach variables that it does not name; attributes that it sets or deletes; all
     names in it that are looked up, those of attributes among them; modules that it imports; what its
-    texts call that may be SQL. Where it
-    looks names up by their text (`setattr`), all that its texts could name count.
+    texts call that may be SQL; attributes with the name that each is looked up in ("": it has none, or
+    is not known). Where it looks names up by their text (`setattr`), all that its texts could name count.
     """
 
     variables: frozenset[str]
@@ -101,6 +105,7 @@ class CodeNames(NamedTuple):
     identifiers: frozenset[str]
     imports: frozenset[str]
     called: frozenset[str]
+    looked_up: frozenset[tuple[str, str]]
 
 
 @lru_cache(maxsize=4096)
@@ -110,9 +115,11 @@ def code_names(code: CodeType) -> CodeNames:
     attributes: set[str] = set()
     imports: set[str] = set()
     identifiers = {*code.co_names}
+    looked_up = {*_list_looked_up(code)}
     texts = {each for each in code.co_consts if isinstance(each, str) and each.isidentifier()}
     if not identifiers.isdisjoint(_BY_TEXT):
         identifiers |= texts
+        looked_up |= {("", each) for each in texts}
         if not identifiers.isdisjoint(("import_module", "__import__")):
             imports |= {each for each in code.co_consts if isinstance(each, str)}
         attributes |= set() if identifiers.isdisjoint(_SET_BY_TEXT) else texts
@@ -133,11 +140,12 @@ def code_names(code: CodeType) -> CodeNames:
             attributes |= inner.attributes
             identifiers |= inner.identifiers
             imports |= inner.imports
+            looked_up |= inner.looked_up
             writes, uses_all = writes or inner.writes, uses_all or inner.reaches_unnamed
         elif isinstance(constant, tuple):
-            writes = writes or not _WRITERS.isdisjoint(
-                each for each in constant if isinstance(each, str)
-            )
+            texts = {each for each in constant if isinstance(each, str)}
+            writes = writes or not _WRITERS.isdisjoint(texts)
+            identifiers |= texts & OPEN_FOLDER
     uses_all = uses_all or not WHOLE_NAMESPACE.isdisjoint(variables)
     return CodeNames(
         frozenset(variables),
@@ -147,7 +155,32 @@ def code_names(code: CodeType) -> CodeNames:
         frozenset(identifiers),
         frozenset(imports),
         _list_called(code),
+        frozenset(looked_up),
     )
+
+
+def _list_looked_up(code: CodeType) -> Iterator[tuple[str, str]]:
+    """The attributes that code looks up, each with the name before it; a local name of a module that it
+    imports is the module's.
+    """
+    before, imported = "", ""
+    modules: dict[str, str] = {}
+    for instruction in dis.get_instructions(code):
+        name = instruction.argval if isinstance(instruction.argval, str) else ""
+        if instruction.opname in _LOOKS_UP:
+            yield modules.get(before, before), name
+        if instruction.opname.startswith("STORE_") and imported:
+            modules[name] = imported
+        imported = name if instruction.opname == "IMPORT_NAME" else ""
+        if instruction.opname.startswith("LOAD_"):
+            before = name
+        elif instruction.opname not in _BETWEEN:
+            before = ""
+
+
+_LOOKS_UP = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_BETWEEN = frozenset({"CACHE", "EXTENDED_ARG", "PUSH_NULL"})
+"""Instructions that may stand between a name and its attribute."""
 
 
 def _list_called(code: CodeType) -> frozenset[str]:

@@ -204,6 +204,8 @@ def _digest_values(values: Any) -> Any:
 def _put_frame(live: Any, recorded: Any) -> None:
     live.flags.allows_duplicate_labels = True
     live._update_inplace(recorded)  # noqa: SLF001 - what pandas' own `inplace=True` does
+    if live.ndim == 1:
+        live.name = recorded.name
     live.flags.allows_duplicate_labels = recorded.flags.allows_duplicate_labels
 
 
@@ -373,7 +375,29 @@ def _put_handle(live: Any, position: Any) -> None:
     if _is_text_over_memory(live):
         _put_memory_file(live.buffer, position)
         position = position[1]
+    elif _measure_file(live) < position < _FARTHEST:
+        raise CassetteError("it is open on another file here, which does not reach so far")
     live.seek(position)
+
+
+_FARTHEST = 1 << 63
+"""Beyond which a place in a text tells more than how many bytes stand before it."""
+
+
+def _measure_file(file: Any) -> int:
+    """Bytes of the file that it is open on; without a file, or where a place is told in another way
+    than by bytes, more than any place.
+    """
+    plain = getattr(file, "encoding", "utf-8").lower() in (
+        "utf-8",
+        "ascii",
+        "latin-1",
+        "iso-8859-1",
+    )
+    try:
+        return os.fstat(file.fileno()).st_size if plain else sys.maxsize
+    except (OSError, ValueError):
+        return sys.maxsize
 
 
 def _put_connection(live: Any, recorded: Any) -> None:
@@ -705,6 +729,12 @@ BY_CLASS_NAME: dict[tuple[str, str], WholeKind] = {
     ("_queue", "SimpleQueue"): _build_named_kind(lambda value: value.qsize()),
     ("_csv", "reader"): WholeKind(lambda value: value.line_num, _read_rows_on, _read_line_number),
     ("itertools", "_tee"): _build_named_kind(_look_at_tee),
+    **dict.fromkeys(
+        [("_pickle", "Pickler"), ("_pickle", "Unpickler")],
+        _build_named_kind(
+            lambda value: len(value.memo.copy()), "which objects it knows already is not recorded"
+        ),
+    ),
     ("_struct", "unpack_iterator"): _build_named_kind(lambda value: value.__length_hint__()),
     ("threading", "Barrier"): _build_named_kind(lambda value: (value.broken, value.n_waiting)),
     ("concurrent", "Executor"): _build_named_kind(lambda value: getattr(value, "_shutdown", None)),

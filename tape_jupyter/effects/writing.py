@@ -236,7 +236,7 @@ class Writing(Freezer):
         is_known = self._made.find(value) is not None
         if is_known or id(value) in self._seen:
             return is_known
-        codec = registry.state_codec(kind)
+        codec = self.codec_of(kind)
         is_nested = codec is not None and not (self._is_flat and codec in _FLAT)
         return not is_nested and made_classes.made_base(kind) is not None
 

@@ -247,6 +247,8 @@ class Secrets:
         )  # header values and URLs looked at: most requests carry nothing new
         self._finder: spellings.Finder | None = None  # compiled again after something was learned
         self._patterns: tuple[tuple[re.Pattern[str], str], ...] = ()
+        self._clean_texts: tuple[Any, Any, set[str]] = (None, None, set())
+        """Short texts in which nothing of these was found."""
         self._clean_url: tuple[str, object, object] = ("", None, None)
         """The plain URL that was looked at last, and what was looked for in it: one call asks
         several times.
@@ -577,7 +579,7 @@ class Secrets:
         are numbered.
         """
         if isinstance(value, str):
-            return self.scrub(value)
+            return self._scrub_text(value)
         if isinstance(value, Mapping):
             return self._scrub_mapping(value)
         if isinstance(value, (list, tuple)):
@@ -586,11 +588,26 @@ class Secrets:
             return (type(value)(item for item, _ in done), True) if changed else (value, False)
         return value, False
 
+    def _scrub_text(self, text: str) -> tuple[str, bool]:
+        """`scrub`; of short texts, which stand in a structure again and again, each is looked at once."""
+        if len(text) > _SHORT:
+            return self.scrub(text)
+        finder, patterns, clean_texts = self._clean_texts
+        if finder is not self._get_finder() or patterns is not self._patterns:
+            clean_texts = set()
+            self._clean_texts = self._get_finder(), self._patterns, clean_texts
+        if text in clean_texts:
+            return text, False
+        clean, changed = self.scrub(text)
+        if not changed and len(clean_texts) < _MOST_SHORT:
+            clean_texts.add(text)
+        return clean, changed
+
     def _scrub_mapping(self, value: Mapping[Any, Any]) -> tuple[Any, bool]:
         value, changed = self._scrub_column(value) if "at" in value else (value, False)
         clean: dict[Any, Any] = {}
         for key, item in value.items():
-            kept, key_changed = self.scrub(key) if isinstance(key, str) else (key, False)
+            kept, key_changed = self._scrub_text(key) if isinstance(key, str) else (key, False)
             kept = _number_key(kept, clean) if key_changed else kept
             clean[kept], item_changed = self._scrub_field(key, item)
             changed = changed or item_changed or key_changed
@@ -683,6 +700,10 @@ class Secrets:
         if name in ("location", "content-location", "link"):
             return self.scrub_url(value)
         return self.scrub(value)[0] if known else value
+
+
+_SHORT, _MOST_SHORT = 40, 50_000
+"""Characters of a text, and how many such, that are remembered to hold no secret."""
 
 
 def _may_have_masked_field(data: bytes) -> bool:

@@ -77,11 +77,18 @@ class NullRecorder:
     def yielded(self) -> None:
         """Not kept."""
 
+    def awaited(self) -> None:
+        """Not kept."""
+
     def wait_to_show(self) -> None:
         """Nothing is shown by what is no function."""
 
     def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
         """Not kept."""
+
+    def knows(self, value: Any) -> bool:  # noqa: ARG002
+        """No object is within reach of what is no function."""
+        return False
 
     def acting_again(
         self,

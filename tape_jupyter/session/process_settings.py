@@ -299,6 +299,26 @@ def _read_loop_policy() -> int:
     return id(policy) if _is_users_object(policy) else 0
 
 
+def _read_event_loop() -> int:
+    """Of the event loop that is the current one where none runs; 0 where there is none."""
+    events = sys.modules.get("asyncio.events")
+    policy = getattr(events, "_event_loop_policy", None)
+    return id(loop) if (loop := _find_loop_of(policy)) is not None else 0
+
+
+def _find_loop_of(policy: Any) -> Any:
+    return getattr(getattr(policy, "_local", None), "_loop", None)
+
+
+def _has_no_event_loop() -> bool:
+    return not _read_event_loop()
+
+
+def _put_no_event_loop(value: Any) -> None:
+    if need(value, bool, None):
+        sys.modules["asyncio"].set_event_loop(None)
+
+
 _SETTINGS: Mapping[str, ProcessSetting] = {
     "recursion limit": ProcessSetting(
         "the recursion limit", sys.getrecursionlimit, _put_recursion_limit
@@ -329,6 +349,19 @@ _SETTINGS: Mapping[str, ProcessSetting] = {
     "finders": ProcessSetting("what finds modules", _list_users_finders),
     "copyreg": ProcessSetting("how a class is pickled (copyreg)", _list_pickled_classes),
     "event loops": ProcessSetting("the policy of event loops", _read_loop_policy),
+    "event loop": ProcessSetting(
+        "which event loop is the current one",
+        _read_event_loop,
+        names=bag("set_event_loop"),
+        needs="asyncio.events",
+    ),
+    "no event loop": ProcessSetting(
+        "whether there is a current event loop",
+        _has_no_event_loop,
+        _put_no_event_loop,
+        bag("asyncio"),
+        "asyncio.events",
+    ),
     "loggers": ProcessSetting("the class of loggers", logging.getLoggerClass),
     "log records": ProcessSetting("what makes log records", logging.getLogRecordFactory),
     "tracing": ProcessSetting("what traces or profiles code", _read_tracing),

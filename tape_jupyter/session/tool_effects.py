@@ -9,7 +9,9 @@ The record of it is the call's `did` (core/call.py, `Value`), with those of thes
     imports    modules of the user's that it imported first (effects/imports.py)
     settings   which settings of the process and of libraries it changed (session/tool_settings.py)
     files      what it wrote in the notebook's folder (session/tool_files.py)
+    descriptors     where files stand that are open by a number (effects/descriptors.py)
     lost       in words, what of all this could not be written
+    awaited    that the error is of a coroutine which the body, none of `async def`, gave
     cancelled  how often its task was cancelled, and it went on
     amid       where others went on meanwhile: how many of the things that it showed came together.
                First those that it showed at once, before it awaited anything; then a count for each
@@ -32,12 +34,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
+from tape_jupyter.core.libraries import is_library_class
 from tape_jupyter.effects.bodies import Bodies
-from tape_jupyter.effects.changes import Changes
+from tape_jupyter.effects.changes import Changes, list_numbers
 from tape_jupyter.effects.imports import import_again, read_import_effects
 from tape_jupyter.effects.memory import Snapshot
 from tape_jupyter.effects.paths import follow_path
@@ -60,7 +63,12 @@ from tape_jupyter.instrumentation.tools.output import (
     shows_to_person,
 )
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.tool_files import ToolFiles, found_otherwise, redo_files
+from tape_jupyter.session.tool_files import (
+    ToolFiles,
+    found_otherwise,
+    redo_descriptors,
+    redo_files,
+)
 from tape_jupyter.session.tool_settings import ToolSettings, set_again, set_handler_again
 
 KINDS = ("output", "memory", "files")
@@ -150,7 +158,8 @@ class ObservedBody:
             if self._snapshot is None:
                 self._files.begin(())
             else:
-                self._files.begin(self._snapshot.files(), self._snapshot.words)
+                snapshot = self._snapshot
+                self._files.begin(snapshot.files(), snapshot.words, snapshot.descriptors())
                 self._snapshot.hear_of_files()
 
     def _note_concurrent_bodies(self) -> None:
@@ -221,7 +230,15 @@ class ObservedBody:
         if self._is_caught(event, sink):
             lost = {"lost": "what it wrote past `redirect_stdout` or the like is not recorded"}
             return lost if shows_to_person(sink) else {}
+        if "to" in event:
+            place = self.find_place(event["to"])
+            lost = {"lost": "it handed a log record to a handler that was not found"}
+            return {**event, "to": place} if place else lost
         return self._with_handle(event) if "display" in event else event
+
+    def find_place(self, value: Any) -> str:
+        """The path of an object that was within reach when the body began; "" for any other."""
+        return "" if self._snapshot is None else self._snapshot.find_place(value)
 
     def _is_caught(self, event: Mapping[str, Any], sink: Any) -> bool:
         """Whether it goes to what the body itself put there, or one that runs in it or beside it."""
@@ -378,8 +395,10 @@ class ObservedBody:
             lost += unset
         if self._files is not None:
             did["files"], unkept = self._files.end()
+            numbers = list_numbers(self._changes.written)
+            did["descriptors"], unheld = self._files.end_descriptors(numbers)
             self._files = None
-            lost += unkept
+            lost += [*unkept, *unheld]
         if len(self._left_out) < len(KINDS):
             lost += [
                 f"what {each} did after it returned, in a thread or task that it started"
@@ -540,6 +559,9 @@ class RecordedEffects:
             self._redo.flush()
         if "files" not in self._left_out and "files" in did:
             self._redo_files(did["files"])
+        if "files" not in self._left_out and "descriptors" in did:
+            for problem in redo_descriptors(did["descriptors"], self._cell.folder):
+                self._report_problem(problem)
         if self._redo is not None:
             self._redo_changes(self._redo, did)
         if step is not None:  # what a generator yields is no part of the program's own objects
@@ -641,6 +663,8 @@ class RecordedEffects:
         try:
             if "workflow" in event:
                 self._workflow_context.write_event_to_stream(registry.thaw(event["workflow"]))
+            elif "to" in event:
+                self._hand_to_handler(event)
             else:
                 if (
                     self._redo is not None
@@ -654,6 +678,20 @@ class RecordedEffects:
             self._report_problem(
                 f"what it showed ({names}) cannot be shown here ({type(why).__name__}: {why})"
             )
+
+    def _hand_to_handler(self, event: Mapping[str, Any]) -> None:
+        """Raises CassetteError where there is no such handler."""
+        scope = self._call.scope
+        handler = None if scope is None else follow_path(event["to"], scope)
+        if not isinstance(handler, logging.Handler):
+            raise CassetteError(f"there is no handler {event['to']} here")
+        record = _build_log_record(event["log"])
+        if event["by"] == "handle":
+            handler.handle(record)
+        elif is_library_class(type(handler)):
+            handler.emit(record)
+        else:
+            logging.StreamHandler.emit(cast("logging.StreamHandler[Any]", handler), record)
 
     def _with_own_id(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """The update of a display, for the one that the program made here."""
@@ -722,6 +760,14 @@ def _localize_filename(file: str) -> str:
 
 
 def _emit_log_record(event: Mapping[str, Any]) -> None:
+    record = _build_log_record(event)
+    if not _has_same_handlers(event):
+        lacks = "".join(f", and {name} lacks this line" for name in event.get("files", ()))
+        raise CassetteError(f"the logger {event['name']} has other handlers here{lacks}")
+    logging.getLogger(str(event["name"])).callHandlers(record)
+
+
+def _build_log_record(event: Mapping[str, Any]) -> logging.LogRecord:
     others = ("extra", "handlers", "files", "args", "template")
     fields = {name: value for name, value in event.items() if name not in others}
     for name, value in event.get("extra", {}).items():
@@ -733,10 +779,7 @@ def _emit_log_record(event: Mapping[str, Any]) -> None:
             fields |= {"args": registry.thaw(event["args"]), "msg": event["template"]}
     record = bare_record()
     vars(record).update(fields)
-    if not _has_same_handlers(event):
-        lacks = "".join(f", and {name} lacks this line" for name in event.get("files", ()))
-        raise CassetteError(f"the logger {event['name']} has other handlers here{lacks}")
-    logging.getLogger(str(event["name"])).callHandlers(record)
+    return record
 
 
 def _has_same_handlers(event: Mapping[str, Any]) -> bool:

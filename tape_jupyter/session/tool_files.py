@@ -13,6 +13,7 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
@@ -27,6 +28,9 @@ from tape_jupyter.dataflow.tracing.files import (
     permissions,
 )
 from tape_jupyter.dataflow.tracing.handles import content_of
+from tape_jupyter.effects import descriptors
+from tape_jupyter.effects.descriptors import Descriptors
+from tape_jupyter.effects.scope import OPEN_FOLDER
 from tape_jupyter.encoding.values.stdlib import freeze_bytes, thaw_bytes
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.databases import SQLITE, dump_rows, is_kept_beside, read_whole, without_log
@@ -43,6 +47,10 @@ _OURS = re.compile(r"\.tape\.yaml(\.torn)?$|[/\\]assets[/\\][0-9a-f]{64}$")
 
 Metadata = TypeVar("Metadata")
 """Permissions, or times, of a file."""
+
+
+_UNNAMED = OPEN_FOLDER | {"mkfifo", "mknod"}
+"""Names in code that makes files of which no hook hears, or not where."""
 
 
 def _writes_unheard(words: AbstractSet[str]) -> bool:
@@ -70,14 +78,23 @@ class ToolFiles:
         self._notebook = str(notebook.absolute()) if notebook is not None else ""
         self._watch = FileWatch(mine)
         self._words: AbstractSet[str] = frozenset()
+        self._descriptors: Descriptors | None = None
 
-    def begin(self, open_files: Iterable[str], words: AbstractSet[str] = frozenset()) -> None:
+    def begin(
+        self,
+        open_files: Iterable[str],
+        words: AbstractSet[str] = frozenset(),
+        numbers: Iterable[int] | None = None,
+    ) -> None:
         """The body is about to run; `open_files` it may write to without opening them. `words` are all
-        names that code within its reach looks up.
+        names that code within its reach looks up, `numbers` what may be descriptors (None: it uses none).
         """
         self._words = words
+        if numbers is not None:
+            self._descriptors = Descriptors(numbers)
+            open_files = [*open_files, *self._descriptors.paths()]
         self._watch.begin()
-        if has_native_writers():
+        if has_native_writers() or not words.isdisjoint(_UNNAMED):
             self._watch.look_at_folder()
         for path in open_files:
             self._watch.written(path)
@@ -113,6 +130,29 @@ class ToolFiles:
                 record["times"] = list(times[path])
             kept.append(record)
         return kept, lost
+
+    def end_descriptors(self, numbers: Iterable[int]) -> tuple[list[dict[str, Any]], list[str]]:
+        """Where files stand now that are open by a number, as structure; and in words, what of it is
+        not kept. `numbers` are those that stand in what the body changed.
+        """
+        records: list[dict[str, Any]] = []
+        lost: list[str] = []
+        if self._descriptors is None:
+            return records, lost
+        for opened, became in self._descriptors.changed():
+            name = name_inside(self._folder, opened.path) if opened.path else None
+            if opened.is_pipe:
+                lost.append("it wrote to a pipe that was open, or read from it")
+            elif name is None:
+                lost.append(
+                    f"where its descriptor of {opened.path or 'a file without a name'} stands"
+                )
+            elif not _OURS.search(opened.path):
+                records.append({"file": name, **became})
+        for opened in self._descriptors.opened(numbers):
+            what = "a pipe" if opened.is_pipe else Path(opened.path).name
+            lost.append(f"it left {what} open by its descriptor, which a replay does not open")
+        return records, lost
 
     def _describe_unheard(self, touched: Touched) -> list[str]:
         """In words, what a body did to files that is neither seen nor put back."""
@@ -182,6 +222,8 @@ def _describe_change(path: str, name: str, change: Change, folder: Path) -> dict
             return f"made {name} a link that leads out of the notebook's folder"
         return {"now": LINKED + link["link"], **link}
     if not change.known:
+        if os.path.lexists(path) and not Path(path).is_file():
+            return f"made {name}, a pipe or a socket, which no recording makes"
         return f"wrote {name}, which is too large to be kept"
     return _build_content_record(change.before, change.after)
 
@@ -281,6 +323,17 @@ def redo_files(
             problem = str(why)
         if problem:
             yield f"the file {name}: {problem}"
+
+
+def redo_descriptors(records: Sequence[Mapping[str, Any]], folder: Path | None) -> Iterator[str]:
+    """Let files that are open by a number stand where they stood. Gives what was not done, in words."""
+    paths: dict[str, Path] = {}
+    for each in records:
+        name = str(each.get("file"))
+        if folder is not None:
+            with suppress(CassetteError):
+                paths[name] = resolve_inside(folder, name)
+    return descriptors.redo(records, paths)
 
 
 def found_otherwise(files: Sequence[Mapping[str, Any]], folder: Path | None) -> list[str]:

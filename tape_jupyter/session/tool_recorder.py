@@ -188,6 +188,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
         super().__init__(cell, secrets, matched, call.kind, where)
         self.call, self._arguments = call, arguments
         self._pending: asyncio.CancelledError | None = None
+        self._is_awaited = False
         self._steps: GeneratorSteps | None = None
         self._items_kept = -1
         self._in_time = False
@@ -237,6 +238,9 @@ class FunctionCapture(RecorderBase, NullRecorder):
         if self._steps is not None and len(self._steps.items) <= PLACED_ITEMS:
             self.handed()
 
+    def awaited(self) -> None:
+        self._is_awaited = True
+
     def wait_to_show(self) -> None:
         self.observed.wait_to_show()
 
@@ -245,6 +249,9 @@ class FunctionCapture(RecorderBase, NullRecorder):
 
     def writes_to_descriptors(self) -> None:
         self.observed.writes_to_descriptors()
+
+    def knows(self, value: Any) -> bool:
+        return bool(self.observed.find_place(value))
 
     def acting_again(
         self, objects: Sequence[Any], event: Mapping[str, Any], sink: Any
@@ -291,6 +298,7 @@ class FunctionCapture(RecorderBase, NullRecorder):
             frozen = with_frames(freeze_error(error), error)
             if isinstance(error, asyncio.CancelledError):  # this one ended it
                 did["cancelled"] = max(0, did.get("cancelled", 0) - 1)
+            did["awaited"] = self._is_awaited
             self.observed.raised(error, did)
             self._commit_value(
                 Value(

@@ -578,7 +578,8 @@ def _short(text: str) -> str:
 
 
 def _addressless(text: str) -> str:
-    return re.sub(r"\b0x[0-9a-f]{6,}\b", "0x", text)
+    """Without addresses, and without the process in the name of a cell's file."""
+    return re.sub(r"\bipykernel_\d+", "ipykernel_", re.sub(r"\b0x[0-9a-f]{6,}\b", "0x", text))
 
 
 def _digest(data: bytes) -> str:

@@ -5,6 +5,7 @@ SQL names; where too many files lie to compare them, it is said.
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -220,3 +221,51 @@ def test_what_the_program_sets_instead_of_its_authorizer_stands():
         return heard
 
     assert same(program) == []
+
+
+def wait_for_another_second():
+    began = int(time.time())
+    while int(time.time()) == began:
+        time.sleep(0.01)
+
+
+SCHEMA = (
+    "CREATE TABLE talks (text, day DEFAULT CURRENT_DATE, at TIMESTAMP DEFAULT CURRENT_TIMESTAMP)"
+)
+
+
+def note(database, text):
+    database.execute("INSERT INTO talks (text) VALUES (?)", [text])
+    database.execute("UPDATE talks SET text = text || CURRENT_TIME")
+    database.commit()
+
+
+def test_what_sql_calls_the_current_timestamp_is_that_of_the_recording():
+    """A library's session store in the notebook's own code has its times from SQL."""
+    database = sqlite3.connect("talks.db")
+    database.execute(SCHEMA)
+
+    def program():
+        bodies.append("no tool")
+        note(database, "hi")
+        return database.execute("SELECT *, CURRENT_TIMESTAMP FROM talks").fetchall()
+
+    with tape.recording("a.tape.yaml"):
+        live = program()
+    database.execute("DELETE FROM talks")
+    wait_for_another_second()
+    with tape.replaying("a.tape.yaml"):
+        assert program() == live
+    database.close()
+
+
+def test_without_a_tape_sql_tells_the_moment_as_sqlite_does():
+    with tape.recording("a.tape.yaml"):
+        database = sqlite3.connect(":memory:")
+    words = "SELECT {}, {}, {}"
+    ours = words.format("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP")
+    theirs = words.format("date('now')", "time('now')", "datetime('now')")
+    before = database.execute(theirs).fetchone()
+    told = database.execute(ours).fetchone()
+    assert before <= told <= database.execute(theirs).fetchone()
+    database.close()

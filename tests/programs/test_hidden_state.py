@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import decimal
 import hashlib
+import io
+import itertools
+import os
+import pickle
+import re
 import sqlite3
 import types
 import zlib
@@ -75,6 +81,18 @@ CHANGED = {
     ),
     "flatiter": (lambda: numpy.arange(4).flat, next, next),
     "iterator": (lambda: iter(numpy.arange(4)), next, next),
+    "further": (lambda: re.finditer("a", "aaa"), next, lambda o: next(o).start()),
+    "read thing further": (
+        lambda: re.compile("a").scanner("aa"),
+        lambda o: o.search(),
+        lambda o: o.search().start(),
+    ),
+    "Pickler": (
+        lambda: pickle.Pickler(io.BytesIO()),
+        lambda o: o.dump(["a"]),
+        lambda o: len(o.memo.copy()),
+    ),
+    "groupby": (lambda: itertools.groupby("aab", str.upper), next, lambda o: next(o)[0]),
 }
 
 
@@ -97,6 +115,7 @@ def test_what_a_tool_changed_in_an_object_that_shows_nothing_is_said(name):
         (lambda: multidict.CIMultiDict(a="1"), lambda o: o.getall("a"), dict),
         (lambda: etree.fromstring("<a b='1'/>"), lambda o: o.get("b"), etree.tostring),
         (lambda: msgpack.Unpacker(), lambda o: o.tell(), lambda o: o.tell()),
+        (lambda: pickle.Pickler(io.BytesIO()), lambda o: o.dump(1), lambda o: len(o.memo.copy())),
     ],
 )
 def test_what_a_tool_only_reads_is_held_without_a_word(make, act, look):
@@ -213,3 +232,78 @@ def test_what_a_function_that_sql_calls_may_have_changed_is_said(sql):
     for said in (recorded.warnings, report.unheld):
         assert bool(said) == (live != again)
         assert not said or "database" in str(said)
+
+
+def test_entries_of_a_folder_that_a_tool_reads_on_are_said():
+    _, _, recorded, report = replayed(
+        program_of(lambda: os.scandir("."), next, lambda o: o.close())
+    )
+    for said in (recorded.warnings, report.unheld):
+        assert "thing further" in str(said)
+
+
+def dump_into(file):
+    pickler = pickle.Pickler(file)
+    return file, pickler
+
+
+@pytest.mark.parametrize(
+    ("make", "act", "look"),
+    [
+        (
+            lambda: dump_into(io.BytesIO()),
+            lambda o: o[1].dump(7),
+            lambda o: o[0].getvalue(),
+        ),
+        (
+            lambda: pickle.Unpickler(io.BytesIO(pickle.dumps(1) + pickle.dumps(2))),
+            lambda o: o.load(),
+            lambda o: o.load(),
+        ),
+        (lambda: itertools.groupby("aabb"), next, lambda o: next(o)[0]),
+    ],
+    ids=["Pickler", "Unpickler", "groupby"],
+)
+def test_what_a_tool_reads_or_writes_through_an_object_of_c_comes_back(make, act, look):
+    same(program_of(make, act, look))
+
+
+def test_what_a_function_changes_that_numpy_calls_for_each_item_comes_back():
+    seen = []
+    noting = numpy.frompyfunc(seen.append, 1, 1)
+
+    def program():
+        seen.clear()
+
+        @tape.tool
+        def work(name):
+            bodies.append("work")
+            noting([1, 2])
+            return "ok"
+
+        work("a")
+        return list(seen)
+
+    assert same(program) == [1, 2]
+
+
+def test_the_current_event_loop_that_a_tool_sets_is_said():
+    loop = asyncio.new_event_loop()
+
+    def program():
+        asyncio.set_event_loop(None)
+
+        @tape.tool
+        def work(name):
+            bodies.append("work")
+            asyncio.set_event_loop(loop)
+
+        work("a")
+
+    try:
+        _, _, recorded, report = replayed(program)
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+    for said in (recorded.warnings, report.unheld):
+        assert "which event loop is the current one" in str(said)

@@ -50,8 +50,8 @@ PROGRAMS = {
         "next(lines)",
     ),
     "a key of groups": (
-        "import itertools\ndef kind(value):\n    log.append(value)\n    return value\ngroups = itertools.groupby([1, 1, 2], kind)",
-        "next(groups)",
+        "import itertools\ndef kind(value):\n    log.append(value)\n    return value\nkeys = {'kind': kind}",
+        "sum(1 for _ in itertools.groupby([1, 1, 2], **{'key': keys['kind']}))",
     ),
     "what is tried again": (
         "import tenacity\ndef note(state):\n    log.append('try')\n@tenacity.retry(stop=tenacity.stop_after_attempt(2), before=note)\ndef flaky():\n    pass",

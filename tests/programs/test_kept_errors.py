@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 
 import pytest
@@ -127,3 +128,48 @@ def test_an_error_that_is_only_kept_tells_where_it_was_raised():
     found, kept = same(raised(keep))
     assert not found
     assert kept == [("KeyError", ["keep", "look_up"], ["while looking at x"])]
+
+
+def test_a_frame_that_went_on_after_an_error_stands_where_it_ended():
+    """As IPython draws the traceback of an error that is raised again later."""
+    last = []
+
+    def program():
+        last.clear()
+
+        @tape.tool
+        def work(name):
+            bodies.append("work")
+            try:
+                look_up(name)
+            except KeyError as why:
+                last.append(why)
+            return "went on"
+
+        assert work("x") == "went on"
+        frames = [trace[0] for trace in traceback.walk_tb(last[0].__traceback__)]
+        text = "".join(traceback.format_exception(last[0]))
+        return text, [frame.f_lineno - frame.f_code.co_firstlineno for frame in frames]
+
+    text, lines = same(program)
+    assert lines == [7, 1]
+    assert "^^^" in text
+
+
+def test_a_coroutine_that_a_function_gives_raises_where_it_is_awaited():
+    async def later(name):
+        return look_up(name)
+
+    def program():
+        @tape.tool
+        def start(name):
+            bodies.append("start")
+            return later(name)
+
+        async def main():
+            begun = [start(name) for name in ("ok", "x")]
+            return [repr(each) for each in await asyncio.gather(*begun, return_exceptions=True)]
+
+        return asyncio.run(main())
+
+    assert same(program) == ["1", "KeyError('x')"]

@@ -327,3 +327,25 @@ print(repr(({look}, block.report.warnings, block.report.unheld)))
         for how in ("recording", "replaying")
     ]
     assert told[0] == told[1] and ast.literal_eval(told[0])[1:] == ([], [])
+
+
+def test_a_method_that_is_called_like_a_function_of_codecs_is_not_said_to_be_that(monkeypatch):
+    text = """
+import codecs
+class Kinds:
+    def __init__(self):
+        self.names = []
+    def register(self, name):
+        self.names.append(name)
+kinds = Kinds()
+
+@tape.tool
+def work():
+    bodies.append(1)
+    kinds.register("a")
+    return codecs.encode("a", "rot13")
+
+def found():
+    return work(), kinds.names
+"""
+    assert same(program_of(text, monkeypatch)) == ("n", ["a"])

@@ -269,3 +269,47 @@ def found():
     assert [each for each in seen if each[1] == "at"] == [(1, "at"), (2, "at")] and now == {
         "step": 0
     }
+
+
+HANDED = """
+import io, logging, sys
+out, seen = io.StringIO(), []
+class Counts(logging.StreamHandler):
+    count = 0
+    def emit(self, record):
+        self.count += 1
+        super().emit(record)
+class Marks(logging.Filter):
+    def filter(self, record):
+        seen.append(record.getMessage())
+        return True
+handler = HANDLER
+record = logging.LogRecord("by hand", 20, "x.py", 1, "hello %s", ("you",), None)
+
+@tape.tool
+def work():
+    bodies.append(1)
+    HANDS
+
+def found():
+    work()
+    return out.getvalue(), seen, getattr(handler, "count", 0)
+"""
+
+
+@pytest.mark.parametrize("handler", ["logging.StreamHandler(out)", "Counts(out)"])
+@pytest.mark.parametrize(
+    "hands",
+    [
+        "handler.handle(record)",
+        "handler.emit(record)",
+        "handler.addFilter(Marks())\n    handler.handle(record)",
+        "logging.StreamHandler(out).handle(record)",
+    ],
+)
+def test_a_log_record_that_a_tool_hands_to_a_handler_itself_is_shown_again(
+    handler, hands, monkeypatch
+):
+    text = HANDED.replace("HANDLER", handler).replace("HANDS", hands)
+    shown, _, _ = same(program_of(text, monkeypatch))
+    assert shown == "hello you\n"

@@ -223,6 +223,7 @@ def test_a_function_that_a_tool_calls_may_reach_further():
         (lambda: pandas.DataFrame({"a": [1]}), lambda box: box.__setitem__("b", [2])),
         (lambda: pandas.DataFrame({"a": ["x"]}), lambda box: box.loc.__setitem__(1, ["y"])),
         (lambda: pandas.Series([1, 2]), lambda box: box.__setitem__(0, 5)),
+        (lambda: pandas.Series([1, 2], name="a"), lambda box: setattr(box, "name", "b")),
         (lambda: random.Random(3), lambda box: box.random()),
         (lambda: numpy.random.default_rng(3), lambda box: box.random()),
         (lambda: Item("a"), lambda box: (setattr(box, "name", "b"), setattr(box, "more", [1]))),

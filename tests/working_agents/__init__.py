@@ -18,6 +18,7 @@ from tests.working_agents import (
     libraries,
     memory,
     modules,
+    newcomers,
     registries,
     researchers,
     shown,
@@ -48,6 +49,7 @@ FAMILIES = {
         habits,
         researchers,
         builders,
+        newcomers,
     )
 }
 NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}

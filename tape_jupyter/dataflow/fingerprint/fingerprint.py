@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tape_jupyter.core.user_code import bag
+from tape_jupyter.core.user_code import bag, name_cells
 from tape_jupyter.dataflow.fingerprint.objects import visit_object
 from tape_jupyter.dataflow.fingerprint.walker import ATOMS, Vast, Walk, hasher
 
@@ -97,5 +97,6 @@ def fingerprint(
 def _hash_atom(value: Any) -> str:
     h = hasher()
     h.update(f"{type(value).__name__}\0".encode())
-    h.update(value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass"))
+    text = name_cells(value) if type(value) is str else str(value)
+    h.update(value if type(value) is bytes else text.encode("utf-8", "surrogatepass"))
     return h.hexdigest()

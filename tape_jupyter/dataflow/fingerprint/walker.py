@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
+from tape_jupyter.core.user_code import name_cells
 from tape_jupyter.dataflow.fingerprint import arrays
 from tape_jupyter.dataflow.identity import identity
 
@@ -154,7 +155,7 @@ class Walk:
 
     def _hash_atom(self, value: Any, kind: type) -> None:
         if kind is not bytes and (kind is not str or len(value) <= MEGABYTE):
-            text = f"{kind.__name__}\1{value}\0"
+            text = f"{kind.__name__}\1{name_cells(value) if kind is str else value}\0"
             self.hash.update(text.encode("utf-8", "surrogatepass"))
             return
         self.hash.update(f"{kind.__name__}\1".encode())

@@ -65,7 +65,7 @@ _ONE = {
 _TWO = {
     "os.rename": 2,
     "os.link": 2,
-    "os.symlink": 9,
+    "os.symlink": 1,
     "shutil.copyfile": 9,
     "shutil.move": 9,
     "shutil.copytree": 9,

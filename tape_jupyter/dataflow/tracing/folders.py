@@ -98,13 +98,15 @@ class WatchedFolder:
                 elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
                     status = entry.stat(follow_symlinks=False)
                     contents[entry.path] = (status.st_size, status.st_mtime_ns)
+                else:
+                    contents[entry.path] = _NO_FILE
         self.crowded = False
         return contents
 
     def _read_small_files(self) -> Iterator[tuple[str, _Stamped]]:
         budget, earlier = KEPT_ALL, _read_before.get(self.path, {})
         for path, stamp in self._was.items():
-            if stamp == _FOLDER or stamp[0] > KEPT or stamp[0] > budget:
+            if stamp in (_FOLDER, _NO_FILE) or stamp[0] > KEPT or stamp[0] > budget:
                 continue
             budget -= stamp[0]
             stored = earlier.get(path)
@@ -126,4 +128,5 @@ def _read_content(path: str) -> bytes | None:
         return None
 
 
-_FOLDER = (-1, -1)
+_FOLDER, _NO_FILE = (-1, -1), (-2, -2)
+"""Of what has no content: a folder; a pipe, a socket."""

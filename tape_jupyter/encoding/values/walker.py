@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -86,6 +87,7 @@ class Freezer:
 
     def __init__(self, find: Callable[[type], Codec | None]) -> None:
         self._find = find
+        self._codecs: dict[type, Codec | None] = {}
         self._open: set[int] = set()
         # keeps the value: a freed id may be given out again
         self._seen: dict[int, tuple[At, Any]] = {}
@@ -127,9 +129,10 @@ class Freezer:
         self._forget_since(before)
         return structure
 
-    def places(self) -> dict[int, str]:
-        """Where each mutable object that was written stands, by its id."""
-        return {key: place_text(at) for key, (at, _) in self._seen.items()}
+    def place_of(self, value: Any) -> str:
+        """Where a mutable object that was written stands; "" where it was not."""
+        seen = self._seen.get(id(value))
+        return "" if seen is None else place_text(seen[0])
 
     def _forget_since(self, before: int) -> None:
         while len(self._seen) > before:
@@ -150,7 +153,7 @@ class Freezer:
             return self._freeze_once(value, at, self._freeze_dict)
         if kind is list:
             return self._freeze_once(value, at, self.sequence)
-        codec = self._find(kind)
+        codec = self.codec_of(kind)
         if codec is None:
             raise CannotFreeze(at, value, _REASONS.get(kind.__name__, ""))
 
@@ -160,6 +163,14 @@ class Freezer:
         if codec.shared:
             return self._freeze_once(value, at, freeze_marked)
         return freeze_marked(value, at)
+
+    def codec_of(self, kind: type) -> Codec | None:
+        """How a value of this very type is written; None: it is not. Found once a walk."""
+        try:
+            return self._codecs[kind]
+        except KeyError:
+            codec = self._codecs[kind] = self._find(kind)
+            return codec
 
     def _freeze_dict(self, value: dict[Any, Any], at: At) -> dict[str, Any]:
         if all(type(key) is str and key[:1] != "<" for key in value):
@@ -198,7 +209,9 @@ class Thawer:
 
     def __init__(self, find: Callable[[str], Codec | None]) -> None:
         self._find = find
-        self._built: list[tuple[At, Any]] = []
+        self._built: deque[tuple[At, Any]] = deque()
+        self._places: dict[str, Any] = {}
+        """By their places, all but the newest of them."""
 
     def thaw(self, structure: Any, at: At) -> Any:
         kind = type(structure)
@@ -271,7 +284,10 @@ class Thawer:
 
     def places(self) -> dict[str, Any]:
         """What stands at each place that was thawed."""
-        return {place_text(at): value for at, value in self._built}
+        while self._built:
+            at, value = self._built.popleft()
+            self._places[place_text(at)] = value
+        return self._places
 
     def built(self, value: _Built, at: At) -> _Built:
         """Remember what stands at a place, for what is the same further on."""

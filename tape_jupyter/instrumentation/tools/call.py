@@ -24,7 +24,7 @@ from tape_jupyter.effects.scope import Scope
 from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.generators import BEFORE_STEPS, is_steps
 from tape_jupyter.encoding.values.mutations import is_changeable, redo_changes
-from tape_jupyter.encoding.values.tracebacks import put_frames
+from tape_jupyter.encoding.values.tracebacks import drop_own_frames, put_frames
 from tape_jupyter.errors import TapeRefusal, UnmatchedCall
 from tape_jupyter.instrumentation.concurrency.threads import settle_origin
 from tape_jupyter.instrumentation.http.replayed_response import (
@@ -200,7 +200,7 @@ class TapedToolCall:
     def record_result(self, result: Any, capture: Capture) -> Any:
         """What the body gave, as the program gets it: what runs on is told as it runs."""
         if inspect.iscoroutine(result):
-            return self._await_result(result, capture)
+            return _await_as_program(self._await_result(result, capture))
         if generators.is_generator(result):
             return generators.generator(generators.record_generator(result, capture, self.name))
         return self.record_value(result, capture)
@@ -212,6 +212,7 @@ class TapedToolCall:
 
     async def _await_result(self, coroutine: Awaitable[Any], capture: Capture) -> Any:
         """A plain function gave a coroutine: the call ends when that does."""
+        capture.awaited()
         with running_body(capture, self.name):
             result = _make_lasting(await await_result(coroutine, capture))
         capture.value(registry.Awaited(self._build_reference(result)))
@@ -232,8 +233,9 @@ class TapedToolCall:
     def play(self, play: Play) -> Any:
         reply = cast("Value", play.reply)
         kind = reply.value.get("<type>") if isinstance(reply.value, dict) else ""
-        if kind == "awaitable" or (was_cancelled(reply.error) and _is_in_task()):
-            return self.play_async(play)
+        is_cancelled = was_cancelled(reply.error) and _is_in_task()
+        if kind == "awaitable" or reply.awaited or is_cancelled:
+            return _await_as_program(self.play_async(play))
         if is_steps(reply.value):
             return generators.generator(self._play_generator(reply, play))
         pass_head(play)
@@ -299,6 +301,15 @@ class TapedToolCall:
                 f"{self.name} gave back its argument {value.name} when recorded, and has none now"
             )
         return self.arguments[value.name]
+
+
+async def _await_as_program(coroutine: Awaitable[Any]) -> Any:
+    """What a plain function gives its program to await, without frames of ours in an error."""
+    try:
+        return await coroutine
+    except BaseException as error:
+        drop_own_frames(error)
+        raise
 
 
 def _build_error(structure: Mapping[str, Any], play: Play) -> BaseException:

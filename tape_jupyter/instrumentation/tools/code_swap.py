@@ -2,18 +2,20 @@
 
 A trampoline has the same parameters, free variables, name and place in the source as the code it
 replaces, so that signatures, `inspect.getsource`, defaults and closures stay right. All it does is
-call a door with its arguments.
+call a door with its arguments; an error that comes out of it has no frame of ours, nor that of the
+trampoline.
 """
 
 from __future__ import annotations
 
-import ast
 import inspect
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
-_DOOR = "tape door"
+from tape_jupyter.encoding.values.tracebacks import drop_own_frames, first_line_only
+
+_DOOR, _CLEAN = "tape door", "tape frames"
 
 
 def clone(function: FunctionType) -> FunctionType:
@@ -77,20 +79,33 @@ def trampoline(function: FunctionType, replacement: Callable[..., Any]) -> CodeT
     # an attribute: the compiler warns of a constant that is called
     call = f"{_DOOR!r}.__call__({passed})"
     call += f" if True else ({free},)" if free else ""
+    taken = {*code.co_varnames, *code.co_freevars}
     if is_generator_function(function):
-        body = _build_relay_lines(call, wait, code)
+        lines = _build_relay_lines(call, wait, taken)
     else:
-        body = [f"return {wait}({call})"]
+        lines = [f"return {wait}({call})"]
+    error = _find_free_name("raised", taken)
+    body = [
+        "try:",
+        *(f"  {line}" for line in lines),
+        f"except BaseException as {error}:",
+        f"  {_CLEAN!r}.__call__({error})",
+        "  raise",
+    ]
     head = f"def outer({free}):\n  {'async ' if wait else ''}def inner({parameters}):"
     try:
-        tree = ast.parse("\n    ".join([head, *body]))
-        inner = _find_inner_code(compile(_put_on_one_line(tree), "<tape>", "exec"))
+        inner = _find_inner_code(compile("\n    ".join([head, *body]), "<tape>", "exec"))
     except SyntaxError:
         return None
     if inner.co_freevars != code.co_freevars:
         return None
+    constants: dict[str, Any] = {_DOOR: replacement, _CLEAN: drop_own_frames}
     return inner.replace(
-        co_consts=tuple(replacement if const == _DOOR else const for const in inner.co_consts),
+        co_consts=tuple(
+            constants.get(const, const) if type(const) is str else const
+            for const in inner.co_consts
+        ),
+        co_linetable=first_line_only(len(inner.co_code) // 2),
         co_name=code.co_name,
         co_qualname=code.co_qualname,
         co_filename=code.co_filename,
@@ -98,9 +113,8 @@ def trampoline(function: FunctionType, replacement: Callable[..., Any]) -> CodeT
     )
 
 
-def _build_relay_lines(source: str, wait: str, code: CodeType) -> list[str]:
+def _build_relay_lines(source: str, wait: str, taken: set[str]) -> list[str]:
     """The lines of yielding.relay, in names that the function's own parameters have not."""
-    taken = {*code.co_varnames, *code.co_freevars}
     source_, step, value, error = (
         _find_free_name(name, taken) for name in ("source", "found", "value", "error")
     )
@@ -122,15 +136,6 @@ def _find_free_name(name: str, taken: set[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _put_on_one_line(tree: ast.Module) -> ast.Module:
-    """Tracebacks show the line of the function's `def`, and none of those below it."""
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword)):
-            node.lineno = node.end_lineno = 1
-            node.col_offset = node.end_col_offset = 0
-    return tree
 
 
 def _find_inner_code(code: CodeType) -> CodeType:

@@ -1,13 +1,19 @@
-"""Connections of SQLite's, of which is heard from the start: into which files SQL writes no other hook hears."""
+"""Connections of SQLite's, of which is heard from the start: into which files SQL writes no other hook
+hears. And what SQL calls `CURRENT_TIMESTAMP` is a reading of the clock as any other: SQLite reads it in C.
+"""
 
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from tape_jupyter.effects.quiet_connections import connect_heard
+from tape_jupyter.core.real_clock import epoch_ns
+from tape_jupyter.effects.quiet_connections import MOMENTS, connect_heard
+from tape_jupyter.instrumentation.determinism.clock_callers import read_clock
 from tape_jupyter.instrumentation.patching import swap, undoing
 
 
@@ -19,6 +25,24 @@ def patch(module: ModuleType) -> Callable[[], None]:
 def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def connect(*args: Any, **kwargs: Any) -> Any:
-        return connect_heard(original, *args, **kwargs)
+        connection = connect_heard(original, *args, **kwargs)
+        _hold_moments(connection)
+        return connection
 
     return connect
+
+
+def _hold_moments(connection: Any) -> None:
+    """From now on the words of SQL for this moment tell it by the clock of who runs the SQL."""
+    with suppress(Exception):  # a class of the program's own, which takes no functions
+        for name, form in MOMENTS.items():
+            connection.create_function(name, 0, _build_moment(form))
+
+
+def _build_moment(form: str) -> Callable[[], str]:
+    def tell_moment() -> str:
+        reading = read_clock("wall")
+        seconds = (epoch_ns() if reading is None else reading) // 10**9
+        return time.strftime(form, time.gmtime(seconds))
+
+    return tell_moment

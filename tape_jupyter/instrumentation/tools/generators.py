@@ -23,6 +23,7 @@ from tape_jupyter.encoding.values import registry
 from tape_jupyter.encoding.values.mutations import frozen_or_type
 from tape_jupyter.encoding.values.placeholders import not_kept
 from tape_jupyter.encoding.values.registry import CannotFreeze, GeneratorSteps
+from tape_jupyter.encoding.values.tracebacks import drop_own_frames
 from tape_jupyter.errors import TapeRefusal
 from tape_jupyter.instrumentation.http.replayed_response import await_result
 from tape_jupyter.instrumentation.tools.output import listening
@@ -50,26 +51,34 @@ def relay(source: RelayedSource) -> Generator[Any, Any, Any]:
     """A generator that does what its source does. (A trampoline has the same lines:
     instrumentation/tools/code_swap.py.)
     """
-    step = source.send(None)
-    while step:
-        try:
-            value = yield step[0]
-        except BaseException as error:  # the source says what becomes of it
-            step = source.throw(error)
-        else:
-            step = source.send(value)
+    try:
+        step = source.send(None)
+        while step:
+            try:
+                value = yield step[0]
+            except BaseException as error:  # the source says what becomes of it
+                step = source.throw(error)
+            else:
+                step = source.send(value)
+    except BaseException as error:
+        drop_own_frames(error)
+        raise
     return source.returned
 
 
 async def relay_async(source: AsyncSource) -> AsyncGenerator[Any, Any]:
-    step = await source.send(None)
-    while step:
-        try:
-            value = yield step[0]
-        except BaseException as error:  # the source says what becomes of it
-            step = await source.throw(error)
-        else:
-            step = await source.send(value)
+    try:
+        step = await source.send(None)
+        while step:
+            try:
+                value = yield step[0]
+            except BaseException as error:  # the source says what becomes of it
+                step = await source.throw(error)
+            else:
+                step = await source.send(value)
+    except BaseException as error:
+        drop_own_frames(error)
+        raise
 
 
 @contextmanager

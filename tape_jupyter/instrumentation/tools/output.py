@@ -10,6 +10,7 @@ does again in replay:
     {"display": data, "metadata": ..., "transient": ..., "update": True}, {"clear": wait}
                                                     "handle": where the program keeps the id of what is updated
     {"log": {...}}, {"warning": {...}}              a log record that reached handlers; a warning that was shown
+    {"log": {...}, "to": path, "by": "emit"}        a log record that the body handed to a handler itself
     {"stream": value}                               LangGraph's stream writer
     {"event": name, "data": value}                  LangChain's dispatched events
     {"message": value, "metadata": ..., "below": [...]}    a token of a model, to a graph that streams `messages`
@@ -67,6 +68,8 @@ def patch(module: ModuleType | None = None) -> Undo:
         return _MODULES[module.__name__](module)
     return undoing(
         swap(logging.Logger, "callHandlers", _wrap_call_handlers),
+        swap(logging.Handler, "handle", _wrap_handling),
+        swap(logging.StreamHandler, "emit", _wrap_handling),
         swap(warnings, "_showwarnmsg", _wrap_show_warning),
         *(swap(each, "__enter__", _wrap_enter) for each in _CATCHING),
         *(swap(each, "__exit__", _wrap_exit) for each in _CATCHING),
@@ -422,6 +425,23 @@ def _wrap_call_handlers(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(logger, record)
 
     return callHandlers
+
+
+def _wrap_handling(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a method by which a body hands a record to a handler of the program's, past any logger."""
+
+    @functools.wraps(original)
+    def handle(handler: logging.Handler, record: logging.LogRecord) -> Any:
+        body = BODY.get()
+        if body is None or _inside.now or not body.knows(handler):
+            return original(handler, record)
+        event = {"log": log_of(record), "to": handler, "by": original.__name__}
+        # a class of the program's that calls this method of its base is none of what replay runs
+        through = handler if event["by"] == "handle" else handler.formatter
+        with _shown_next(event, muted=True, through=[through]):
+            return original(handler, record)
+
+    return handle
 
 
 def handlers_of(logger: logging.Logger) -> int:

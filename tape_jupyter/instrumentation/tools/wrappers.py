@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from tape_jupyter.core.libraries import is_library_class
+from tape_jupyter.encoding.values.tracebacks import drop_own_frames
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.instrumentation.tools.call import Kind, choose_wrapper, taped_function
 from tape_jupyter.instrumentation.tools.code_swap import clone, is_generator_function, trampoline
@@ -88,13 +89,21 @@ def _build_forwarder(function: Callable[..., Any], record: Any) -> Callable[...,
 
         @functools.wraps(function)
         async def wait(*args: Any, **kwargs: Any) -> Any:
-            return await record.call_async(*args, **kwargs)
+            try:
+                return await record.call_async(*args, **kwargs)
+            except BaseException as error:
+                drop_own_frames(error)
+                raise
 
         return wait
 
     @functools.wraps(function)
     def forward(*args: Any, **kwargs: Any) -> Any:
-        return record.call(*args, **kwargs)
+        try:
+            return record.call(*args, **kwargs)
+        except BaseException as error:
+            drop_own_frames(error)
+            raise
 
     return forward
 

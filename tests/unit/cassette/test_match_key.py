@@ -7,6 +7,7 @@ import pytest
 
 from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.errors import TapeUsageError
+from tape_jupyter.cassette.growing_history import BodyHistory
 from tape_jupyter.cassette.match_key import (
     IgnorePath,
     match_request as asked_of,
@@ -350,3 +351,23 @@ def test_what_is_not_masked_yet_tells_calls_apart_that_are_equal_once_it_is():
         and ann.discriminator == bob.discriminator == ""
         and ann.plain != bob.plain
     )
+
+
+def test_a_traceback_that_goes_to_the_model_is_the_same_from_any_kernel():
+    """`return traceback.format_exc()` of a tool: ipykernel names the code of cells by its process."""
+
+    def told(folder):
+        text = f'Traceback (most recent call last):\n  File "{folder}/ipykernel_{len(folder)}/77.py", line 3, in f\n'
+        messages = [{"role": "user", "content": "x" * 2000}, {"role": "tool", "content": text}]
+        body = json.dumps({"model": "m", "messages": messages}).encode()
+        return asked(body, "http://x/v1/chat/completions")
+
+    def keys(folder):
+        history, request = BodyHistory(), told(folder)
+        growing = asked_of(request, Secrets(), growing=history.build_growing_body(request.body))
+        call = FunctionCall("report", {"text": request.body.decode()}, "tool")
+        return growing.match, match_key(request, Secrets()), match_key(call, Secrets())
+
+    there = keys("/var/folders/zz/T")
+    assert keys("/tmp") == there
+    assert there[0] == there[1]

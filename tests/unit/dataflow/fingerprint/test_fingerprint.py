@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import io
 import subprocess
 import sys
 
@@ -64,3 +65,15 @@ def test_equal_values_are_equal_in_another_kernel():
         for _ in range(2)
     }
     assert len(told) == 1
+
+
+def test_a_traceback_is_the_same_text_whichever_kernel_its_cells_ran_in():
+    """ipykernel names the code of cells by its process: a replay of what a cell left compares two of them."""
+
+    def texts(process):
+        text = f'  File "/tmp/ipykernel_{process}/77.py", line 3, in f'
+        return [text, [text, "x"], {"a": text}, io.StringIO(text)]
+
+    for one, other in zip(texts(7), texts(31564), strict=True):
+        assert fingerprint(one).digest == fingerprint(other).digest
+    assert fingerprint("ipykernel_7").digest != fingerprint("ipykernel_8").digest

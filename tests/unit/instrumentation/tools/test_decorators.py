@@ -59,12 +59,17 @@ class MemoryTape(Tape):
 class MemoryCapture:
     def __init__(self, tape, key, call_id):
         self.tape, self.key, self.id, self.closed = tape, key, call_id, False
+        self.did = {}
 
     def value(self, value):
         self.tape.calls.append((self.key, json.dumps({"value": registry.freeze(value)})))
 
     def fail(self, error):
-        self.tape.calls.append((self.key, json.dumps({"error": registry.freeze_error(error)})))
+        told = {"error": registry.freeze_error(error), "did": self.did}
+        self.tape.calls.append((self.key, json.dumps(told)))
+
+    def awaited(self):
+        self.did = {"awaited": True}
 
     def close(self):
         self.closed = True
