@@ -735,6 +735,7 @@ NAMED = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*event_loop_policy' is deprecated:DeprecationWarning")
 @pytest.mark.parametrize(
     ("case", "word"), NAMED.items(), ids=lambda case: getattr(case, "__name__", "")
 )

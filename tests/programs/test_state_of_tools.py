@@ -76,6 +76,11 @@ def _frame_of_levels(frame):
     frame.attrs["seen"] = 1
 
 
+def _makes_an_iterator_of_itertools(make):
+    """Of which Python tells no longer, from 3.14 on, how far it has been read."""
+    return bool({"cycle", "chain"} & {*getattr(make, "__code__", _kept.__code__).co_names})
+
+
 @pytest.mark.parametrize(
     ("make", "change", "look"),
     [
@@ -176,7 +181,11 @@ def test_state_in_odd_objects_is_there_again(make, change, look):
         work()
         return look(box) if look is not next else (next(box), next(box))
 
-    if "__defaults__" in str(look.__code__.co_names if hasattr(look, "__code__") else ""):
+    if sys.version_info >= (3, 14) and _makes_an_iterator_of_itertools(make):
+        *_, recorded, report = replayed(program)
+        assert "does not say how far it has been read" in recorded.warnings[0]
+        assert "this did not happen" in report.warnings[0]
+    elif "__defaults__" in str(look.__code__.co_names if hasattr(look, "__code__") else ""):
         assert tuple(map(list, same(lambda: [list(each) for each in program()]))) == ([1, 2],)
     else:
         same(program)

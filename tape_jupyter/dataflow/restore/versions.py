@@ -247,7 +247,7 @@ BUDGET = 256 << 20
 """Bytes, as far as they are told: of copies of what values held, and of values that the notebook
 does not hold now.
 """
-SMALL = 4 << 10
+SMALL = 8 << 10
 """Bytes of a value that is not worth the letting go."""
 LET_GO = f"what `{{name}}` held after {{title}} was discarded: the values that are kept take {BUDGET >> 20} MB together"
 

@@ -13,6 +13,10 @@ from tape_jupyter.dataflow.tracing import ambient
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 
 
+trackers: list[Tracker] = []
+"""Of a test: each has a tool of sys.monitoring, of which there are few."""
+
+
 class Kernel:
     """A shell whose cells are tracked; `reply` is what `ask()` gives."""
 
@@ -25,6 +29,7 @@ class Kernel:
         self.plain = ambient.PARTS["shell"].capture()
         self.tracker = Tracker(self.shell)
         self.tracker.install()
+        trackers.append(self.tracker)
         self.history, self.texts = self.tracker.history, {}
         for cell in cells:
             self.run(len(self.history), cell)
@@ -60,6 +65,9 @@ class Kernel:
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / ".ipython"))
+    yield
+    while trackers:
+        trackers.pop().uninstall()
 
 
 def test_what_depends_runs_again_and_nothing_else():
