@@ -462,7 +462,7 @@ class _Walk:
             self.digest_value(each, at, depth + 1).digest
             for each in (value.__defaults__, value.__kwdefaults__, contents)
         ]
-        digest = _compute_digest("function", name, _digest_code(_find_code(value)), *inner)
+        digest = _compute_digest("function", name, _digest_code(find_recorded_code(value)), *inner)
         return _Part(digest, {"<code>": name, "digest": digest[:16]})
 
     def method(self, value: Any, at: str, depth: int) -> _Part:
@@ -474,7 +474,7 @@ class _Walk:
         inner = self.digest_value(owner, at, depth + 1)
         body = ""
         if hasattr(value, "__func__") and hasattr(value.__func__, "__code__"):
-            body = _digest_code(_find_code(value.__func__))
+            body = _digest_code(find_recorded_code(value.__func__))
         digest = _compute_digest("method", name, body, inner.digest)
         return _Part(digest, {"<code>": name, "of": inner.preview})
 
@@ -589,14 +589,36 @@ def _build_digest_part(what: str, size: Any, text: str) -> _Part:
     return _Part(digest, {"<digest>": digest[:16], "of": f"{what}, {size}"})
 
 
-def _find_code(function: Any) -> types.CodeType:
-    """Its code; the user's own where ours holds an object, which is another in each process."""
+def find_recorded_code(function: Any) -> types.CodeType:
+    """The code whose digest recordings hold: its own; the user's own where ours holds an object, which
+    is another in each process.
+    """
     code: types.CodeType = function.__code__
     if not isinstance(function, types.FunctionType):
         return code
-    if code.co_flags & _GENERATORS and isinstance(body := unwrap(function), types.FunctionType):
+    body = unwrap(function)
+    if code.co_flags & _GENERATORS and isinstance(body, types.FunctionType):
         return code_of(body)
+    if body is not function and code.co_name in _FORWARDERS:
+        return _FORWARDERS[code.co_name]
     return code_of(function)
+
+
+def _build_forwarders(record: Any = None) -> dict[str, types.CodeType]:
+    """The code of what a decorator of ours puts in a function's place, as it was when recordings began
+    to hold digests of it: what is recorded is found whatever that code is now.
+    """
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return record.call(*args, **kwargs)
+
+    async def wait(*args: Any, **kwargs: Any) -> Any:
+        return await record.call_async(*args, **kwargs)
+
+    return {each.__name__: each.__code__ for each in (forward, wait)}
+
+
+_FORWARDERS = _build_forwarders()
 
 
 _GENERATORS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
