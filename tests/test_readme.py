@@ -57,7 +57,7 @@ def test_make_lab_starts_for_root_too(tmp_path, user, allowed):
     who.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     said = subprocess.run(
-        ["make", "--dry-run", "lab"],
+        ["make", "--no-print-directory", "--dry-run", "lab"],
         cwd=ROOT, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert ("--allow-root" in said.stdout.splitlines()[-1].split()) is allowed
