@@ -6,13 +6,13 @@ the descriptor by its file, since numbers differ; of several by its place among 
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tape_jupyter.core.open_file import read_descriptor_path
 from tape_jupyter.errors import CassetteError
 
 WORDS = frozenset({
@@ -140,22 +140,11 @@ def _is_open(number: int) -> bool:
 def _find_path(number: int, file: tuple[int, int]) -> str:
     """Its path; "" where no name leads to it any more, or the system does not tell."""
     try:
-        path = _read_path(number)
+        path = read_descriptor_path(number)
         status = os.stat(path)  # noqa: PTH116
     except OSError:
         return ""
     return path if (status.st_dev, status.st_ino) == file else ""
-
-
-def _read_path(number: int) -> str:
-    if Path("/proc/self/fd").is_dir():
-        return os.readlink(f"/proc/self/fd/{number}")  # noqa: PTH115
-    import fcntl
-
-    get_path = getattr(fcntl, "F_GETPATH", None)  # of macOS
-    if get_path is None:
-        raise OSError(errno.ENOSYS, "no path is told")
-    return fcntl.fcntl(number, get_path, bytes(1024)).rstrip(b"\0").decode()
 
 
 def _may_write(number: int) -> bool:
@@ -167,11 +156,14 @@ def _may_write(number: int) -> bool:
 
 
 def _count_waiting(number: int) -> int:
-    """Bytes in a pipe that nobody has read yet."""
+    """Bytes in a pipe that nobody has read yet; 0 where the system does not tell."""
     import array
-    import fcntl
-    import termios
 
+    try:
+        import fcntl
+        import termios
+    except ImportError:  # of Windows
+        return 0
     count = array.array("i", [0])
     fcntl.ioctl(number, termios.FIONREAD, count)
     return count[0]

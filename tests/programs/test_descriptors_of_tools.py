@@ -5,11 +5,13 @@ said.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 import tape_jupyter as tape
+from tape_jupyter.core import open_file
 from tests.harness.tool_runs import ran as bodies
 from tests.harness.tool_runs import replayed, same
 
@@ -184,3 +186,20 @@ def test_a_file_that_has_another_name_in_replay_is_said_not_to_be_written():
 
     _, _, _, report = replayed(program)
     assert "another file here" in str(report.unheld)
+
+
+def test_where_the_system_tells_no_paths_it_is_said_that_a_descriptor_moved(monkeypatch):
+    """As on Windows, which has no `fcntl` and no `termios`."""
+    monkeypatch.setattr(open_file, "_IS_LINUX", False)
+    for module in ("fcntl", "termios"):
+        monkeypatch.setitem(sys.modules, module, None)
+    pipe = os.pipe()
+    program = program_of(lambda number: (os.read(number, 2), pipe), place)
+    try:
+        live, again, recorded, report = replayed(program)
+    finally:
+        for each in pipe:
+            os.close(each)
+    assert (live[0], again[0]) == (2, 0)
+    assert "where its descriptor of a file without a name stands" in recorded.warnings[0]
+    assert "this did not happen in this replay" in report.warnings[0]

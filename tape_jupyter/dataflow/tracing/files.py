@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tape_jupyter.core.audit_listener import Listener
+from tape_jupyter.core.open_file import read_descriptor_path
 from tape_jupyter.core.user_code import INSTALLED, bag, is_installed
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.folders import WatchedFolder, may_write
@@ -458,7 +459,7 @@ def _resolve_path_argument(args: tuple[Any, ...], at: int, folder: int) -> Any:
     if isinstance(path, int) or not isinstance(handle, int) or handle < 0:
         return path
     try:
-        return os.path.join(os.readlink(f"/proc/self/fd/{handle}"), os.fsdecode(path))  # noqa: PTH115, PTH118
+        return os.path.join(read_descriptor_path(handle), os.fsdecode(path))  # noqa: PTH118
     except OSError:
         return None
 
@@ -467,7 +468,7 @@ def _find_full_path(path: Any) -> str:
     """Of a path, or of an open file; "" where that is nobody's result, or has no name we can find."""
     if isinstance(path, int):
         try:
-            path = os.readlink(f"/proc/self/fd/{path}")  # noqa: PTH115 - as in _note_path
+            path = read_descriptor_path(path)
         except OSError:
             return ""
     if not isinstance(path, str | bytes | os.PathLike):
