@@ -36,7 +36,7 @@ from tape_jupyter.cassette.match_key import canonical
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
-from tape_jupyter.dataflow.fingerprint.unwrapped import code_of, unwrap
+from tape_jupyter.dataflow.fingerprint.unwrapped import code_of, is_decorated, unwrap
 from tape_jupyter.encoding.values import stdlib
 from tape_jupyter.encoding.values.placeholders import StandIn
 from tape_jupyter.encoding.values.registry import freeze
@@ -596,10 +596,9 @@ def find_recorded_code(function: Any) -> types.CodeType:
     code: types.CodeType = function.__code__
     if not isinstance(function, types.FunctionType):
         return code
-    body = unwrap(function)
-    if code.co_flags & _GENERATORS and isinstance(body, types.FunctionType):
+    if code.co_flags & _GENERATORS and isinstance(body := unwrap(function), types.FunctionType):
         return code_of(body)
-    if body is not function and code.co_name in _FORWARDERS:
+    if code.co_name in _FORWARDERS and is_decorated(function):
         return _FORWARDERS[code.co_name]
     return code_of(function)
 

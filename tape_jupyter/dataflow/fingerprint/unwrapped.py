@@ -19,6 +19,11 @@ def unwrap(function: types.FunctionType) -> Any:
     return original_of(function) if taped is None else taped.body
 
 
+def is_decorated(function: types.FunctionType) -> bool:
+    """Whether it is what a decorator of ours put around a function of the user's."""
+    return _WRAPPED in function.__dict__
+
+
 def code_of(function: types.FunctionType) -> types.CodeType:
     """The code that the user wrote, also while ours stands in its place."""
     swap = function.__dict__.get(_SWAPPED)
