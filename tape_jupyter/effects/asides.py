@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import os
-import re
 from abc import ABCMeta
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -99,14 +97,14 @@ def tells_no_position(value: Any) -> bool:
     read = [value]
     if type(value) is _CALLING:
         read = [getattr(each, "__self__", None) for each in gc.get_referents(value)]
-    return any(type(each) in _WITHOUT_POSITION for each in read)
+    return any((type(each).__module__, type(each).__name__) in _WITHOUT_POSITION for each in read)
 
 
 _CALLING = type(iter(int, 1))
 """What reads by calling a function, as matches of a pattern are found."""
-_FOLDER_ENTRIES = os.scandir(os.sep)
-_FOLDER_ENTRIES.close()
-_WITHOUT_POSITION = frozenset({type(re.compile("").scanner("")), type(_FOLDER_ENTRIES)})  # type: ignore[attr-defined]
+_WITHOUT_POSITION = frozenset(
+    {("_sre", "SRE_Scanner"), ("posix", "ScandirIterator"), ("nt", "ScandirIterator")}
+)
 
 
 def is_session(value: Any) -> bool:

@@ -354,6 +354,7 @@ class CodeWatch:
     def _handle_return(self, _code: CodeType, _offset: int, _value: Any) -> Any:
         if self._on and sys._getframe(1) is self._top:  # noqa: SLF001 - the frame that returns
             self._wait_for_code()
+        return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
 
     def _handle_call(self, code: CodeType, _offset: int, function: Any, _first: Any) -> Any:
         disable = sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
