@@ -14,9 +14,8 @@ from typing import Any, AnyStr
 
 _MEMORY = 32 * 1024 * 1024
 """Bytes that RE2 may remember of what it has met."""
-
-
 _BLOCK, _NEAR = 256 * 1024, 32
+"""Bytes that are looked up at once: of a long text, and at first around a place."""
 
 
 def encode_by_character(text: str) -> bytes:

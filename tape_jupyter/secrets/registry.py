@@ -534,9 +534,7 @@ class Secrets:
         """`suspicious` of known values and people's own patterns only; `data`: the text in UTF-8."""
         if self._get_finder().hits(data):
             return True
-        if _BLOCK_OF_BASE64.encode() in data and any(
-            map(self.suspicious, _decode_base64_blocks(data))
-        ):
+        if _BLOCK_OF_BASE64 in data and any(map(self.suspicious, _decode_base64_blocks(data))):
             return True
         if not self._patterns:
             return False
@@ -551,7 +549,7 @@ class Secrets:
         finder = self._get_finder()
         if self._patterns or finder.odd is not None:
             return None
-        return finder.needles | {_BLOCK_OF_BASE64}
+        return finder.needles | {_BLOCK_OF_BASE64.decode()}
 
     def suspicious_after(self, data: bytes, start: int) -> bool:
         """`suspicious` of bytes of which the first `start` were found clean at this `version`, and
@@ -768,7 +766,7 @@ def _find_before_name(text: str, at: int) -> re.Match[str] | None:
 
 _BINARY = frozenset({"base64", "got", "sent"})
 """Keys of a record whose text may be bytes in base64."""
-_BLOCK_OF_BASE64 = "base64: "
+_BLOCK_OF_BASE64 = b"base64: "
 _IN_RECORD = re.compile(rb'\bbase64: (?:\|-?\r?\n)?((?: *"?[A-Za-z0-9+/]{4,}={0,2}"?\r?\n)+)')
 
 

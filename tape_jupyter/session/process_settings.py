@@ -301,13 +301,9 @@ def _read_loop_policy() -> int:
 
 def _read_event_loop() -> int:
     """Of the event loop that is the current one where none runs; 0 where there is none."""
-    events = sys.modules.get("asyncio.events")
-    policy = getattr(events, "_event_loop_policy", None)
-    return id(loop) if (loop := _find_loop_of(policy)) is not None else 0
-
-
-def _find_loop_of(policy: Any) -> Any:
-    return getattr(getattr(policy, "_local", None), "_loop", None)
+    policy = getattr(sys.modules.get("asyncio.events"), "_event_loop_policy", None)
+    loop = getattr(getattr(policy, "_local", None), "_loop", None)
+    return 0 if loop is None else id(loop)
 
 
 def _has_no_event_loop() -> bool:

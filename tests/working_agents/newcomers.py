@@ -17,7 +17,7 @@ from tests.working_agents.written import (
     taped,
 )
 
-BY_NAME = """
+BY_NAME_OR_WHY_NOT = """
 def run_tool(name, arguments):
     try:
         return globals()[name](**arguments)
@@ -95,7 +95,7 @@ def drop(item):
     del cart[item]
     return sorted(cart.lines)
 """
-            + BY_NAME,
+            + BY_NAME_OR_WHY_NOT,
             "QUESTION = 'Fill the cart.'",
             ANTHROPIC_LOOP,
             "print([(l.item, l.price, l.count, l.history) for l in cart.lines.values()], Positive.checked, Line.fields)",
@@ -249,7 +249,7 @@ def summary():
     counts.subtract({"notes": 1})
     return dict(counts.most_common())
 """
-            + BY_NAME,
+            + BY_NAME_OR_WHY_NOT,
             "QUESTION = 'Measure.'",
             ANTHROPIC_LOOP,
             "print([(r.value, sorted(r.tags), r.number) for r in window], counts, latest.meta.of is window[1] or latest.meta.of is window[0], latest.number)",
@@ -316,7 +316,7 @@ def noise(scale):
     np.clip(grid, -5, 5, out=grid)
     return float(grid[2].sum().round(3))
 """
-            + BY_NAME,
+            + BY_NAME_OR_WHY_NOT,
             "QUESTION = 'Pack and paint.'",
             ANTHROPIC_LOOP,
             "print(samples, frame, bytes(view))",
@@ -428,7 +428,7 @@ def archive(name):
     os.remove(home / "all.tar")
     return sorted(str(p.relative_to(home)) for p in home.rglob("*.json"))
 """
-            + BY_NAME,
+            + BY_NAME_OR_WHY_NOT,
             "QUESTION = 'Note and archive.'",
             ANTHROPIC_LOOP,
             "print(sorted(notes), notes['todo'], {s: dict(settings[s]) for s in settings.sections()})",
@@ -523,7 +523,7 @@ def progress(by):
     for _ in plain(range(2), file=sys.stderr, bar_format="{n}"): pass
     return bar.n
 """
-            + BY_NAME,
+            + BY_NAME_OR_WHY_NOT,
             "QUESTION = 'Run and plot.'",
             ANTHROPIC_LOOP,
             "print(done, bar.n, os.path.exists('made.txt') and open('made.txt').read())",
