@@ -137,6 +137,13 @@ class CassetteIndex(Holder):
         self.notes, self._memory = [], None
 
     def _index_record(self, span: RecordPosition) -> None:
+        """Raises CassetteError with the file and the line of what is wrong in the record."""
+        try:
+            self._index(span)
+        except CassetteError as error:
+            raise self.locate_error(error, span.offset) from error
+
+    def _index(self, span: RecordPosition) -> None:
         head_match = _HEAD.match(span.head)
         kind = head_match[1].decode() if head_match else ""
         if not self.calls and not self.runs and self.base is None and kind != "tape":
@@ -156,33 +163,19 @@ class CassetteIndex(Holder):
 
     def _require_header(self, span: RecordPosition, kind: str) -> None:
         if self._journal.exists() and span.offset == 0:
-            raise self.locate_error(
-                CassetteError(
-                    f"a cassette begins with a `tape: {VERSION}` record, not {kind or 'this'}",
-                    line=2,
-                ),
-                span.offset,
+            raise CassetteError(
+                f"a cassette begins with a `tape: {VERSION}` record, not {kind or 'this'}"
             )
 
     def _read_header(self, span: RecordPosition) -> None:
         record = self._parse_record(span.offset, span.length)
         version = record.get("tape")
         if type(version) is not int or version < 0:
-            raise self.locate_error(
-                CassetteError(f"`tape: {version}` is not a version number", line=2), span.offset
-            )
+            raise CassetteError(f"`tape: {version}` is not a version number")
         if version > VERSION:
-            raise self.locate_error(
-                CassetteError(
-                    f"made by a newer version (tape: {version}); upgrade tape-jupyter", line=2
-                ),
-                span.offset,
-            )
+            raise CassetteError(f"made by a newer version (tape: {version}); upgrade tape-jupyter")
         if version < VERSION and span.offset:
-            raise self.locate_error(
-                CassetteError(f"a header of format {version} within a cassette", line=2),
-                span.offset,
-            )
+            raise CassetteError(f"a header of format {version} within a cassette")
         if version < VERSION and self._memory is None:
             self._index_migrated(version)
         elif "take of" in record:
@@ -195,16 +188,12 @@ class CassetteIndex(Holder):
         What the file itself says counts, not what a take that is yet to be made was to be of:
         somebody made it first.
         """
-        try:
-            base = TakeBase.from_record(record)
-        except CassetteError as error:
-            raise self.locate_error(error, span.offset) from error
+        base = TakeBase.from_record(record)
         if self.base is None or (span.offset == 0 and base != self._of):
             self._of = base
             self._adopt_base(base)
         elif self._of is None or (base.size, base.sha256) != (self._of.size, self._of.sha256):
-            other = CassetteError("this header names another base than the take's first", line=2)
-            raise self.locate_error(other, span.offset)
+            raise CassetteError("this header names another base than the take's first")
 
     def _adopt_base(self, of: TakeBase) -> None:
         """What the take is based on stands before its own records. Raises CassetteError where that
@@ -270,22 +259,17 @@ class CassetteIndex(Holder):
         record = self._parse_record(span.offset, span.length)
         kind = next(iter(record))
         if reason := _find_wrong_value(record):
-            raise self.locate_error(CassetteError(reason, line=2), span.offset)
+            raise CassetteError(reason)
         if kind == "run":
             self._add_run(record)
         elif kind == "kit":
-            self._add_kit(record, span)
+            self._add_kit(record)
         elif kind == "end":
             self.ended[str(record["end"])] = record
         elif kind == "call":
             names = tuple(str(record.get(key, "")) for key in ("call", "run", "match", "lineage"))
             if not re.fullmatch(r"[0-9a-f]{32}", names[2]):
-                raise self.locate_error(
-                    CassetteError(
-                        "a call record needs `call`, `run` and `match` (32 hex digits)", line=2
-                    ),
-                    span.offset,
-                )
+                raise CassetteError("a call record needs `call`, `run` and `match` (32 hex digits)")
             if record.get("kind") in ("tool", "retrieval"):
                 tool = str(record.get("name", ""))
             else:
@@ -299,25 +283,14 @@ class CassetteIndex(Holder):
             self._add_override(record, span)
         else:
             kinds = "tape, run, kit, call, more, override, end"
-            raise self.locate_error(
-                CassetteError(f"unknown record {kind!r}; a record is one of {kinds}", line=2),
-                span.offset,
-            )
+            raise CassetteError(f"unknown record {kind!r}; a record is one of {kinds}")
 
     def _add_call(self, entry: Entry, exact: str = "", tool: str = "") -> None:
         name = (entry.run, entry.id)
         if name in self.by_name:
-            raise self.locate_error(
-                CassetteError(f"call {entry.id} stands twice in run {entry.run}", line=2),
-                entry.offset,
-            )
+            raise CassetteError(f"call {entry.id} stands twice in run {entry.run}")
         if not _ID.fullmatch(entry.id):
-            raise self.locate_error(
-                CassetteError(
-                    f"{entry.id[:80]!r} is not a call id, like 78a670b1 or 78a670b1-2", line=2
-                ),
-                entry.offset,
-            )
+            raise CassetteError(f"{entry.id[:80]!r} is not a call id, like 78a670b1 or 78a670b1-2")
         self.by_name[name] = entry
         entry.place = len(self.calls)
         self.calls.append(entry)
@@ -328,7 +301,7 @@ class CassetteIndex(Holder):
         if tool:
             self.tools.setdefault(tool, []).append(entry)
 
-    def _add_kit(self, record: dict[str, Any], span: RecordPosition) -> None:
+    def _add_kit(self, record: dict[str, Any]) -> None:
         """The slow part of a run's kit, told as what differs from an earlier run's where it says
         `like`.
         """
@@ -336,10 +309,7 @@ class CassetteIndex(Holder):
         base = self._find_run(str(like)) if like is not None else None
         if run_record is None or (like is not None and base is None):
             missing = record["kit"] if run_record is None else like
-            raise self.locate_error(
-                CassetteError(f"a kit speaks of run {missing}, which is not before it", line=2),
-                span.offset,
-            )
+            raise CassetteError(f"a kit speaks of run {missing}, which is not before it")
         run_record["kit"] = records.kit_whole(record, run_record, base)
 
     def _find_run(self, name: str) -> dict[str, Any] | None:
@@ -352,10 +322,7 @@ class CassetteIndex(Holder):
     def _add_more(self, record: Mapping[str, Any], span: RecordPosition) -> None:
         entry = self.by_name.get((str(record.get("run", "")), str(record["more"])))
         if entry is None or entry.book is not self:
-            raise self.locate_error(
-                CassetteError(f"`more: {record['more']}` belongs to no call before it", line=2),
-                span.offset,
-            )
+            raise CassetteError(f"`more: {record['more']}` belongs to no call before it")
         entry.more += ((span.offset, span.length),)
 
     def _add_override(self, record: Mapping[str, Any], span: RecordPosition) -> None:
@@ -371,7 +338,7 @@ class CassetteIndex(Holder):
         elif not isinstance(record.get("response"), dict):
             reason = "an override holds a `response:`, as a call does"
         if replaced is None or reason:
-            raise self.locate_error(CassetteError(reason, line=2), span.offset)
+            raise CassetteError(reason)
         self._apply_override(Overridden(self, span[:2], replaced, str(record.get("by", ""))))
 
     def _apply_override(self, entry: Overridden) -> None:

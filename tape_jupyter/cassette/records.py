@@ -578,7 +578,7 @@ def _read_error(section: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def _require_mapping(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise CassetteError(f"{name} holds `key: value` lines")
+        raise CassetteError(f"`{name}:` holds `key: value` lines")
     return value
 
 

@@ -251,8 +251,20 @@ def _spread(tests: Sequence[str], seconds: dict[str, float], most: float) -> lis
     return chosen
 
 
+def _find_tests(mutant: Mutant, reach: dict[str, Any]) -> list[str]:
+    """Who runs its line. What stands outside functions runs as the module is imported, under whichever test does that
+    first: there, who runs anything of the module.
+    """
+    lines = reach["lines"].get(mutant.file, {})
+    for node in ast.walk(ast.parse((ROOT / mutant.file).read_text())):
+        is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_function and node.body[0].lineno <= mutant.line <= (node.end_lineno or 0):
+            return lines.get(str(mutant.line), [])
+    return list(dict.fromkeys(test for found in lines.values() for test in found))
+
+
 def _judge(mutant: Mutant, reach: dict[str, Any]) -> str:
-    tests = reach["lines"].get(mutant.file, {}).get(str(mutant.line), [])
+    tests = _find_tests(mutant, reach)
     if not tests:
         return "not reached"
     quick = _spread(tests, reach["seconds"], 4.0)[:60]
@@ -274,7 +286,7 @@ def run(count: int, seed: int, only: str, control: int) -> int:
     ends: Counter[str] = Counter()
     for position, mutant in enumerate(drawn):
         if position < control:
-            tests = reach["lines"].get(mutant.file, {}).get(str(mutant.line), [])
+            tests = _find_tests(mutant, reach)
             clean = (
                 _fork(None, _spread(tests, reach["seconds"], 4.0)[:60], 90.0) if tests else "lived"
             )

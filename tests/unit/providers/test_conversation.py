@@ -12,9 +12,9 @@ from tape_jupyter.core.call import Reply, Request
 from tape_jupyter.providers.registry import call_facts
 from tape_jupyter.providers import conversation, http
 from tape_jupyter.providers.conversation import whole_blocks
+from tests import reencode_corpus
+from tests.harness import real_traffic
 from tests.harness.tapes import JSON
-
-CORPUS = Path(os.environ.get("TAPE_CORPUS", "../shared/corpus")) / "corpus_dev.jsonl.gz"
 
 
 def said(body):
@@ -253,22 +253,10 @@ def test_a_stream_of_chat_chunks_is_one_message_with_its_calls():
     assert text["text"] == "Let me look." and (use["name"], use["input"]) == ("look", {"q": 1})
 
 
-@pytest.mark.skipif(
-    not CORPUS.exists(), reason="the corpus of real traffic is not here (TAPE_CORPUS)"
-)
 def test_every_recorded_answer_of_real_traffic_is_told_and_its_tool_calls_agree():
     silent, wrong, told = [], [], 0
-    for line in gzip.open(CORPUS, "rt"):
-        record = json.loads(line)
-        request, reply = (
-            (base64.b64decode(part["body_b64"]) if part.get("body_b64") else (part.get("body_text") or "").encode(),
-             tuple(tuple(pair) for pair in (part["headers"].items() if isinstance(part["headers"], dict) else part["headers"])))
-            for part in (record["request"], record["response"])
-        )  # fmt: skip
-        call = Request(
-            record["request"]["method"], record["request"]["url"], request[1], request[0]
-        )
-        answer = Reply(record["response"]["status"], reply[1], (reply[0],), (0.1,))
+    for record in real_traffic.records():
+        call, answer = reencode_corpus.call_of(record)
         known = call_facts(call, answer)
         json.dumps(conversation.conversation_turns(call, answer))
         plain = http.decoded_body(answer.headers, answer.body)

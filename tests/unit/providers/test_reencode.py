@@ -14,10 +14,8 @@ from tape_jupyter.providers import editing
 from tape_jupyter.providers.protocol import TAPE_ONLY
 from tape_jupyter.providers.streams.events import parse_events
 from tests import reencode_corpus, reencode_edits
-from tests.harness import sdk_views
+from tests.harness import real_traffic, sdk_views
 
-ROOT = Path(__file__).resolve().parents[3]
-CORPUS = Path(os.environ.get("TAPE_CORPUS", ROOT.parent / "shared" / "corpus"))
 EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 2
 TYPE = {
     "json": (("content-type", "application/json"),),
@@ -32,10 +30,7 @@ URLS = {
 
 @pytest.fixture(scope="module")
 def records():
-    file = CORPUS if CORPUS.is_file() else next(iter(sorted(CORPUS.glob("corpus_*.jsonl*"))), None)
-    if file is None:
-        pytest.skip(f"no corpus of real traffic in {CORPUS}; name its folder in TAPE_CORPUS")
-    return [record for record in reencode_corpus.read(file) if reencode_corpus.wire_of(record)]
+    return [record for record in real_traffic.records() if reencode_corpus.wire_of(record)]
 
 
 @pytest.mark.slow

@@ -29,6 +29,8 @@ from tape_jupyter.providers.registry import (
     recalled,
 )
 from tape_jupyter.providers import http, pricing
+from tests import reencode_corpus
+from tests.harness import real_traffic
 from tests.harness.timing import ratio
 
 JSON, SSE = (("content-type", "application/json"),), (("content-type", "text/event-stream"),)
@@ -647,38 +649,9 @@ def test_facts_of_2000_events_cost_less_than_parsing_the_json_of_each():
     )  # measured: 0.6
 
 
-CORPUS = (
-    Path(os.environ.get("TAPE_CORPUS", Path(__file__).parents[4] / "shared" / "corpus"))
-    / "corpus_dev.jsonl.gz"
-)
-
-
 @pytest.fixture(scope="module")
 def corpus():
-    if not CORPUS.exists():
-        pytest.skip(f"no corpus at {CORPUS} (TAPE_CORPUS says where)")
-
-    def bytes_of(part):
-        return (
-            base64.b64decode(part["body_b64"])
-            if "body_b64" in part
-            else (part.get("body_text") or "").encode()
-        )
-
-    def call(record):
-        ask, said = record["request"], record["response"]
-        encoded = record["fidelity"] == "wire"
-        headers = tuple(
-            (k, v) for k, v in said["headers"] if encoded or k.lower() != "content-encoding"
-        )
-        body = bytes_of(said)
-        request = Request(
-            ask["method"], ask["url"], tuple(map(tuple, ask["headers"])), bytes_of(ask)
-        )
-        return record, request, Reply(said["status"], headers, (body,) if body else ())
-
-    with gzip.open(CORPUS, "rt", encoding="utf-8") as lines:
-        return [call(json.loads(line)) for line in lines]
+    return [(each, *reencode_corpus.call_of(each)) for each in real_traffic.records()]
 
 
 APIS = {
