@@ -98,7 +98,7 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(6)
 def test_the_committed_example_replays_with_the_outputs_it_was_saved_with(example, tmp_path):
     saved = code_cells(nbformat.read(example, as_version=4))
     for run in range(RUNS):

@@ -56,6 +56,7 @@ def test_what_a_file_leaves_in_its_process_is_not_there_for_another(run):
     assert run(options=("--jobs", "0"))[0] == 1, "in one process they see each other"
 
 
+@pytest.mark.slow
 def test_each_failure_is_shown_as_if_it_were_the_first_process_s(run):
     status, shown, junit = run("test_first", "test_fails", "test_broken", "test_skipped")
     assert (status, junit.get("failures"), junit.get("errors")) == (1, "1", "1"), shown
@@ -69,6 +70,7 @@ def test_a_process_that_ends_fails_the_test_that_ran_in_it(run):
     assert "FAILED test_ends.py::test_it" in shown and "ended with 3" in shown
 
 
+@pytest.mark.slow
 def test_tests_that_a_process_did_not_come_to_are_a_failure(run):
     status, shown, _ = run("test_stops", "test_first")
     assert status == 1 and "1 passed" in shown and "1 failed" in shown, shown

@@ -179,7 +179,7 @@ def test_a_script_has_its_replies_and_does_not_end_well(disk, provider, tmp_path
     assert seen >= 2
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(10)
 @pytest.mark.parametrize("name", ["a full disk", "no file locks"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_says_it_in_a_line_and_changes_nothing(

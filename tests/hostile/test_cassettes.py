@@ -684,6 +684,7 @@ def test_36_disk_full_while_appending(tmp_path):
     )
 
 
+@pytest.mark.spread(3)
 @pytest.mark.skipif(not mounts(), reason="needs a mount namespace")
 @pytest.mark.parametrize("end", ["", "raise SystemExit(0)"])
 def test_36_a_script_that_lost_calls_does_not_end_well(tmp_path, end):

@@ -280,7 +280,7 @@ MANY = {
 }  # fmt: skip
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", MANY)
 @pytest.mark.parametrize(
     "words", [("verify",), ("replay", "--yes", "--here")], ids=lambda it: it[0]

@@ -83,6 +83,7 @@ def kernel(tmp_path_factory, provider):
         yield kernel
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_tool_nobody_decorated_runs_while_recording_and_never_in_replay(kernel, provider, name):
     define, program = PROGRAMS[name]

@@ -149,6 +149,7 @@ def test_nothing_of_it_is_left_at_any_place_in_any_spelling(bundle):
     assert {each["path"] for each in said["left_out"]} <= {ELSEWHERE}
 
 
+@pytest.mark.slow
 def test_no_beginning_of_it_is_left_where_a_title_or_an_address_was_cut(bundle):
     with archive.opened(bundle[0]) as it:
         for name in it.names():

@@ -97,6 +97,7 @@ def test_a_changed_prompt_is_a_call_that_differs_and_it_is_said_where(tmp_path):
     assert error.startswith("UnmatchedCall") and "Who?" in error and "Where?" in error
 
 
+@pytest.mark.slow
 def test_a_notebook_fresh_from_an_import_replays_and_says_that_it_has_no_outputs_to_compare(
     tmp_path,
 ):

@@ -53,6 +53,7 @@ def replayed(path):
     return [(run.status, run.messages) for run in headless_run.replaying(path)]
 
 
+@pytest.mark.slow
 def test_an_untaped_cell_runs_the_real_tool_and_draws_on_from_where_it_stood(recorded):
     cells = [BETWEEN, TAPED, BETWEEN, TAPED.replace("hello", "again"), AFTER]
     assert replayed(recorded(*cells)) == [("same", ())] * 8
@@ -64,6 +65,7 @@ def test_a_cell_magic_in_an_untaped_cell_changes_nothing_of_that(recorded):
     assert replayed(path)[-1] == ("same", ())
 
 
+@pytest.mark.slow
 def test_a_recording_at_the_same_place_does_not_hold_an_untaped_cell(recorded):
     """Here the taped cell was the fifth that ran; today the fifth is the untaped one before it."""
     path = recorded(TAPED, AFTER)

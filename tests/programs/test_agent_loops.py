@@ -14,6 +14,7 @@ def dumped(body, ascii_):
     return json.dumps(body, separators=(",", ":"), ensure_ascii=ascii_).encode()
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("key", ["messages", "input", "contents"])
 def test_loops_beside_each_other_are_on_the_tape_as_they_were_sent(tmp_path, key):
     rng, path = random.Random(key), tmp_path / "main.tape.yaml"

@@ -295,6 +295,7 @@ LATE = {
 }
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("module", LATE)
 def test_settings_of_a_library_that_the_tool_is_the_first_to_import(module, tmp_path):
     body, look = LATE[module]

@@ -11,6 +11,7 @@ from tests.trials.cancelled_tasks import CLIENTS, one_round, provider
 COUNT = 10_000 if os.environ.get("TAPE_NIGHTLY") else 200
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_cancelled_tasks_replay_and_no_reply_is_lost(client):
     with provider() as url:

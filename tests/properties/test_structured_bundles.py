@@ -161,6 +161,7 @@ def mutant(seed):
         return None, ()
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("part", range(4))
 def test_every_reader_takes_it_or_refuses_it_in_a_line(part, tmp_path):
     path = tmp_path / "mutant.tape.zip"

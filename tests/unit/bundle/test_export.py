@@ -57,6 +57,7 @@ def test_all_that_the_session_needs_is_in_the_bundle_and_nothing_else(churn):
     assert any("without network" in step for step in told)
 
 
+@pytest.mark.slow
 def test_the_same_session_gives_the_same_bytes_under_any_name_and_from_the_command_line(
     churn, tmp_path
 ):

@@ -236,6 +236,7 @@ def test_what_a_person_made_is_not_overwritten_by_a_report(mine, tmp_path):
     )
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.night)]
 )

@@ -65,6 +65,7 @@ def long(path, count):
         )
 
 
+@pytest.mark.spread(3)
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("step", ["reading", "writing"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

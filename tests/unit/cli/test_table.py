@@ -74,6 +74,7 @@ def test_a_file_that_is_not_there_is_code_2_and_one_line(command, name, tmp_path
     assert done.stdout == "" and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "content", [b"", b"not what it is called", b"\x00\xff" * 300, b"PK\x03\x04 broken", b"[" * 9000]
 )

@@ -52,6 +52,7 @@ def test_a_pytest_file_is_a_check(planted):
     assert [place.fragment.path for place in found.within] == ["content[0].text.unit.price"]
 
 
+@pytest.mark.slow
 def test_a_pytest_file_without_a_test_is_said_before_any_search(planted):
     folder, known = planted("a-field-of-json")
     (folder / "test_nothing.py").write_text("x = 1\n")

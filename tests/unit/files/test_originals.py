@@ -81,6 +81,7 @@ def test_a_session_that_goes_on_with_a_database_starts_in_replay_from_what_it_wa
     assert told(done)[0] == ["same"] * 4, done
 
 
+@pytest.mark.slow
 def test_of_two_recordings_the_newer_ones_start_counts(tmp_path):
     path = recorded(tmp_path / "work" / "n.ipynb", tmp_path, LOG)
     assert recorded(tmp_path / "work" / "n.ipynb", tmp_path, LOG) == path
@@ -124,6 +125,7 @@ def test_a_secret_is_not_kept_as_what_a_file_was(tmp_path):
     )
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     "name", ["../other.txt", "/etc/hosts", "n.ipynb", "n.tapes/main.tape.yaml", ".", "link/x.txt"]
 )

@@ -66,6 +66,7 @@ def test_a_replay_leaves_the_folder_as_it_was_and_gives_the_recorded_outputs_twi
     assert str(repo / "work") in prints(path)[1]
 
 
+@pytest.mark.slow
 def test_a_miss_and_an_exception_leave_it_as_it_was(repo, tmp_path):
     path = recorded(
         repo,
@@ -82,6 +83,7 @@ def test_a_miss_and_an_exception_leave_it_as_it_was(repo, tmp_path):
         assert (told(done)[0][2], done.returncode, lies(repo)) == (status, 1, before)
 
 
+@pytest.mark.slow
 def test_an_interrupt_leaves_it_as_it_was_and_nothing_behind(repo, tmp_path):
     cell = "open('new.txt', 'w').write('1'); print('here', flush=True)"
     path = recorded(repo, tmp_path, cell, "1")

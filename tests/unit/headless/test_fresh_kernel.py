@@ -124,6 +124,7 @@ def test_a_kernel_that_stands_still_is_given_up(tmp_path, monkeypatch):
     assert first == "failed" and said.startswith("DeadKernelError") and second == ("not run",)
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_ended_keeps_what_ran_and_takes_its_kernel_with_it(tmp_path, number):
     path = notebook(
@@ -172,6 +173,7 @@ def answer_and_linger(stream, kind, *words, **more):
 session.send = answer_and_linger"""
 
 
+@pytest.mark.slow
 def test_a_kernel_that_lingers_after_its_answer_is_not_interrupted(tmp_path):
     """It ended with `KeyboardInterrupt caught in kernel.` on stderr: its shutdown begins with an interrupt."""
     path = notebook(tmp_path / "n.ipynb", LINGERS)

@@ -76,6 +76,7 @@ def test_what_was_recorded_replays_the_same_with_the_provider_gone(tmp_path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_two_notebooks_of_a_folder_that_begin_with_the_same_cell_have_a_recording_each(
     tmp_path, provider
 ):
@@ -93,6 +94,7 @@ def test_two_notebooks_of_a_folder_that_begin_with_the_same_cell_have_a_recordin
         ]
 
 
+@pytest.mark.slow
 def test_what_the_tape_is_asked_between_cells_does_not_count_and_what_a_program_prints_does(
     tmp_path, provider
 ):
@@ -383,6 +385,7 @@ def test_a_kernel_that_is_not_installed_is_named(tmp_path):
         run(headless_run.replay_notebook, path)
 
 
+@pytest.mark.slow
 def test_a_cell_that_takes_too_long_and_a_kernel_that_dies_are_failures(tmp_path):
     before = threading.active_count()
     slow = notebook(tmp_path / "slow.ipynb", "import threading; threading.Event().wait()", "1")

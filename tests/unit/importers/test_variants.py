@@ -594,6 +594,7 @@ def test_an_error_that_vertex_logged_has_its_status(tmp_path):
 # ---------------------------------------------------------------- what may not expand
 
 
+@pytest.mark.slow
 def test_a_bomb_of_zstd_is_one_error_that_names_the_file(tmp_path):
     zstandard = pytest.importorskip("zstandard")
     (tmp_path / "x.jsonl.zst").write_bytes(zstandard.compress(lines(*ROWS).encode() + b" " * 2**30))

@@ -212,6 +212,7 @@ def test_one():
 """
 
 
+@pytest.mark.slow
 def test_a_miss_fails_the_test_with_the_nearest_call_even_where_it_was_swallowed(
     project, monkeypatch
 ):
@@ -292,6 +293,7 @@ def test_new_episodes_plays_what_is_known_and_adds_the_rest(project, monkeypatch
     project.run().assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_a_take_and_other_options_of_replaying_are_the_marks_too(project):
     project.file("@pytest.mark.tape\ndef test_one():\n    ask('one')").run("--tape-mode", "once")
     cassette = Cassette.open(project.pytester.path / "tapes/test_it/test_one.tape.yaml")
@@ -306,6 +308,7 @@ def test_a_take_and_other_options_of_replaying_are_the_marks_too(project):
     done.stdout.fnmatch_lines(["*has no 'tkae': did you mean take?*"])
 
 
+@pytest.mark.slow
 def test_what_other_fixtures_ask_is_on_the_tape_and_a_sessions_own_server_is_not(project):
     project.file("""
 @pytest.fixture(scope="session")

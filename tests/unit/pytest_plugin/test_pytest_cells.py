@@ -65,6 +65,7 @@ def test_a_cell_that_differs_shows_a_diff_and_no_traceback_of_ours(project):
     assert "pytest_cells.py" not in done.stdout.str() and "Traceback" not in done.stdout.str()
 
 
+@pytest.mark.slow
 def test_a_miss_names_the_nearest_call_and_the_cells_after_it_are_not_run(project):
     change(project, "ask('one')", "ask('another')")
     done = project.run_tape("--tape", ".", "-rs")

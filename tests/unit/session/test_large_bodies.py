@@ -12,6 +12,7 @@ NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
 SOME = ("httpx_reply", "requests_upload_file", "aiohttp_upload")
 
 
+@pytest.mark.spread(2)
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="the peak is read there")
 @pytest.mark.parametrize(
     "program",

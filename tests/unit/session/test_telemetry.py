@@ -128,6 +128,7 @@ print(sorted((row["run"].outputs["a"], row["evaluation_results"]["results"][0].s
 print(client.info.version)"""
 
 
+@pytest.mark.slow
 def test_langsmiths_evaluate_replays_without_its_server(tmp_path):
     with LangSmith() as server:
         path = notebook(tmp_path / "n.ipynb", SETUP.replace("URL", server.url), EVALUATE)

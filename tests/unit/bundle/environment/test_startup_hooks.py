@@ -235,6 +235,7 @@ def pip_wheel():
     return place.name, place.read_bytes()
 
 
+@pytest.mark.spread(3)
 @needs_cut
 @pytest.mark.usefixtures("installer")
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def test_what_is_told_ends_with_what_to_do(why, advice):
     assert advice in told[-1] and "--allow-differences" in told[-1]
 
 
+@pytest.mark.slow
 def test_a_cell_that_asks_otherwise_or_goes_to_the_network_untaped_is_named(churn):
     import nbformat
 

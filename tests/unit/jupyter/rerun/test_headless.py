@@ -63,6 +63,7 @@ def test_it_stops_at_a_divergence_with_exit_code_1(path, provider):
     assert (digest(path), digest(base_of(path))) == before
 
 
+@pytest.mark.slow
 def test_what_goes_live_is_on_the_take_and_the_outputs_go_where_they_are_wanted(
     path, provider, tmp_path
 ):
