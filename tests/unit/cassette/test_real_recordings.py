@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ if __name__ == "__main__":
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.match_key import exact_digest, match_request
-from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.errors import CassetteError
+from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
+from tape_jupyter.cassette.takes import edits
+from tape_jupyter.cassette.takes.overrides import UNSET
+from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.secrets.registry import Secrets
 from tests import reencode_corpus
 from tests.corpus_clients import Record
@@ -70,16 +72,21 @@ class Kept:
             ids = [each["id"] for each in conversation]
             self.calls |= dict(zip(ids, calls, strict=True))
             recorder.run(hashlib.sha256(name.encode()).hexdigest()[:16], *calls)
+        tool = FunctionCall("look", {"at": "the sky"})
+        recorder.run(
+            "a" * 16, (tool, Value({"seen": [1, 2]})), (tool, Value('{"json": "in a text"}'))
+        )
         runs = re.findall(r"(?m)^run: (r-\w{8})$", self.path.read_text("utf-8"))
         text = self.path.read_text("utf-8")
         for number, run in enumerate(dict.fromkeys(runs)):  # drawn at random
             text = text.replace(run, f"r-{number:08x}")
         self.path.write_text(text, "utf-8")
+        self.cassette = Cassette.open(self.path, "whole")
 
     def digests(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Of each call what it is found by, and its record; by its id in the corpus."""
         records = self.path.read_text("utf-8").split("---\n")
-        texts = [record for record in records if record.startswith("call: ")]
+        texts = [record for record in records if record.startswith("call: ")][: len(self.calls)]
         for (name, (request, _)), text in zip(self.calls.items(), texts, strict=True):
             found = match_request(request, Secrets())
             key = [found.match, found.exact, exact_digest(request), found.discriminator]
@@ -115,6 +122,58 @@ class Kept:
         return _digest([cassette.torn, list(cassette.runs), read])
 
 
+EDITS: tuple[dict[str, Any], ...] = (
+    {"form": "text", "text": "Größe 7"},
+    {"form": "text", "text": '{"a": [1]}'},
+    {"form": "text", "text": 7},
+    {"form": "message", "message": "{}"},
+    {"form": "message", "message": "no JSON"},
+    {"form": "fields", "fields": [{"path": "content[0].text", "value": "other"}]},
+    {"form": "fields", "fields": "none"},
+    {"form": "value", "value": '[1, {"a": null}]'},
+    {"form": "value", "value": "no JSON"},
+    {"form": "raw", "body": "plain text"},
+    {"form": "raw", "body": "", "status": 503, "headers": [["retry-after", "2"], ["x", "y"]]},
+    {"form": "raw", "body": '{"a": 1}', "status": 99},
+    {"form": "raw", "body": "{}", "headers": [["a", "b", "c"]]},
+    {"form": "raw"},
+    {"form": "none"},
+)
+GIVEN: tuple[dict[str, Any], ...] = (
+    {"reply": {"größe": [1, "\u2028"]}},
+    {"reply": "text"},
+    {"reply": b"bytes"},
+    {"reply": b""},
+    {"reply": {1, 2}},
+    {"value": {"größe": (1, 2)}},
+    {"error": ValueError("no")},
+    {"text": "a", "value": 1},
+    {"message": [1]},
+    {"message": '{"id": "other"}'},
+)
+
+
+def edited(entry: Any) -> Iterator[str]:
+    """What each kind of edit makes of a call, or why it cannot be made."""
+    editable = edits.editable_of(entry).record()
+    yield _digest(editable)
+    named = [{"form": "fault", "name": each["name"]} for each in editable["faults"]]
+    for edit in (*EDITS, *named, {"form": "fault", "name": "none"}):
+        yield _tried(lambda edit=edit: edits.apply_edit(entry, edit))
+        yield _digest(edits.problems_of(entry, edit))
+    unset = dict.fromkeys(("text", "message", "fault", "reply", "value", "error"), UNSET)
+    for given in GIVEN:
+        yield _tried(lambda given=given: edits.given_edit(entry, **(unset | given)))
+
+
+def _tried(make: Callable[[], Any]) -> str:
+    try:
+        made = make()
+    except (TapeError, TypeError) as error:
+        return re.sub(r"\w{8}(?:-\d+)?", "ID", str(error)) if "call" in str(error) else str(error)
+    return _digest([made.reply, made.details, made.notes, made.again])
+
+
 def _digest(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=repr)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -130,10 +189,12 @@ def _small(records: list[Record]) -> dict[str, list[Record]]:
 
 
 def told(records: list[Record], folder: Path) -> dict[str, Any]:
-    damages = dict(Kept(folder / "small", _small(records)).damages())
+    small = Kept(folder / "small", _small(records))
+    damages = dict(small.damages())
     sentences = {re.sub(r"^:\d+", "", each) for each in damages.values() if len(each) > 8}
     return {
         "calls": dict(Kept(folder / "all", chosen(records)).digests()),
+        "edits": [_digest(list(edited(entry))) for entry in small.cassette.calls],
         "damages": _digest(damages),
         "sentences": sorted(sentences),
     }
