@@ -24,7 +24,13 @@ if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # not this folder, whose modules would stand for others of their names
 
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.cassette.match_key import exact_digest, match_request
+from tape_jupyter.cassette.match_key import (
+    compared_fields,
+    exact_digest,
+    field_diff,
+    likeness,
+    match_request,
+)
 from tape_jupyter.core.call import FunctionCall, Reply, Request, Value
 from tape_jupyter.cassette.takes import edits
 from tape_jupyter.cassette.takes.overrides import UNSET
@@ -87,10 +93,14 @@ class Kept:
         """Of each call what it is found by, and its record; by its id in the corpus."""
         records = self.path.read_text("utf-8").split("---\n")
         texts = [record for record in records if record.startswith("call: ")][: len(self.calls)]
+        before: dict[str, Any] = {}
         for (name, (request, _)), text in zip(self.calls.items(), texts, strict=True):
+            fields = compared_fields(request, secrets=Secrets())
+            told = [fields, likeness(before, fields), field_diff(before, fields)]
+            before = fields
             found = match_request(request, Secrets())
             key = [found.match, found.exact, exact_digest(request), found.discriminator]
-            yield name, {"key": _digest(key), "text": _digest(text)}
+            yield name, {"key": _digest(key), "text": _digest(text), "fields": _digest(told)}
 
     def damages(self) -> Iterator[tuple[str, str]]:
         """What a reader of the file is told of each of many damages: a sentence, or what it reads instead."""
