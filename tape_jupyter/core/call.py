@@ -205,8 +205,9 @@ class Play:
     effects: Effects | None = None
 
 
-class Capture(Protocol):
-    """Decision: go live, and tell the capture what happens, as it happens.
+class Capture:
+    """Decision: go live, and tell the capture what happens, as it happens. This one keeps nothing
+    (telemetry; the guard lets its socket through); others define what they keep.
 
     Of `finish`, `close` and `fail` exactly one is called, at most once has an effect. None of them
     raises, except that nothing is caught from a kernel interrupt. `chunk` commits the call before
@@ -253,6 +254,9 @@ class Capture(Protocol):
 
     def awaited(self) -> None:
         """A taped function is none of `async def`, and gave a coroutine: what comes is that one's."""
+
+    def wait_to_show(self) -> None:
+        """The body of a taped function is about to show something."""
 
     def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
         """The body of a taped function showed something at a sink, or told its framework

@@ -10,8 +10,8 @@ import asyncio
 import bisect
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,7 @@ from tape_jupyter.cassette.records import Head, moment_text
 from tape_jupyter.cassette.runs import span_of
 from tape_jupyter.comparison.outputs import LATE
 from tape_jupyter.core import large_body
-from tape_jupyter.core.call import End, FunctionCall, Headers, Reply, Request, Value, Where
+from tape_jupyter.core.call import Capture, End, FunctionCall, Headers, Reply, Request, Value, Where
 from tape_jupyter.core.context import is_body
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.encoding.http.body import TerminalWatch
@@ -35,69 +35,6 @@ from tape_jupyter.providers import pricing, registry
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.secrets.spooling import Arrived, Spool
 from tape_jupyter.session.cell import ReportRow, TapedCell
-
-
-class NullRecorder:
-    """A live call of which nothing is kept (telemetry; core/call.py); the guard lets its socket
-    through.
-    """
-
-    def sent(self) -> None:
-        """Not kept."""
-
-    def head(
-        self, status: int, headers: Headers, version: str = "HTTP/1.1", reason: str = ""
-    ) -> None:
-        """Not kept."""
-
-    def chunk(self, data: bytes) -> None:
-        """Not kept."""
-
-    def finish(self) -> None:
-        """Not kept."""
-
-    def close(self) -> None:
-        """Not kept."""
-
-    def fail(self, error: BaseException) -> None:
-        """Not kept."""
-
-    def value(self, value: Any) -> None:
-        """Not kept."""
-
-    def progress(self, steps: Any) -> None:
-        """Not kept."""
-
-    def stepping(self) -> None:
-        """Not kept."""
-
-    def stepped(self) -> None:
-        """Not kept."""
-
-    def yielded(self) -> None:
-        """Not kept."""
-
-    def awaited(self) -> None:
-        """Not kept."""
-
-    def wait_to_show(self) -> None:
-        """Nothing is shown by what is no function."""
-
-    def record_output(self, event: dict[str, Any], sink: Any = None) -> None:
-        """Not kept."""
-
-    def knows(self, value: Any) -> bool:  # noqa: ARG002
-        """No object is within reach of what is no function."""
-        return False
-
-    def acting_again(
-        self,
-        objects: Sequence[Any],  # noqa: ARG002
-        event: Mapping[str, Any],  # noqa: ARG002
-        sink: Any,  # noqa: ARG002
-    ) -> AbstractContextManager[None]:
-        """Nothing is shown by what is no function."""
-        return nullcontext()
 
 
 class CallPlace:
@@ -354,7 +291,7 @@ _WORSE_ENDS: dict[End | None, tuple[End, ...]] = {
 """By the known end of a reply, the ends that may still replace it."""
 
 
-class HttpCapture(RecorderBase, NullRecorder):
+class HttpCapture(RecorderBase, Capture):
     """A live HTTP call (core/call.py, `Capture`).
 
     What has come is committed once: at the terminal event, at the reply's end, or at the end of a

@@ -45,7 +45,7 @@ from tape_jupyter.secrets.spooling import Spool
 from tape_jupyter.session import near_matches, oauth
 from tape_jupyter.session import tool_recorder as answers
 from tape_jupyter.session.cell import Stepping, TapedCell
-from tape_jupyter.session.http_recorder import HttpCapture, NullRecorder
+from tape_jupyter.session.http_recorder import HttpCapture
 from tape_jupyter.session.lent_keys import Lending, recorded_settings
 from tape_jupyter.session.mismatch import Stale, claim_stale_call, find_divergence, miss, title
 from tape_jupyter.session.near_matches import NearMatch
@@ -72,7 +72,7 @@ class Written:
     reply: Reply | Value
 
 
-class BodyAgain(NullRecorder):
+class BodyAgain(Capture):
     """A recorded function whose body runs again, on the tape: nothing of it is kept, what it calls
     has it as parent.
     """
@@ -271,10 +271,10 @@ class Interceptor(Tape):
         if isinstance(call, Request) and call_class.class_of(call) == "telemetry":
             if cell.replaying:
                 return self.telemetry.unsent(call, cell)
-            return NullRecorder()
+            return Capture()
         if not cell.replaying and not cell.execution.selection:
             cell.warn("a forked process: calls that it makes are not on the tape", cold=True)
-            return NullRecorder()
+            return Capture()
         now = "Ask in the process of the cell, in its threads or tasks, or run the cell without the tape (%tape off)."
         why = "a recording cannot be shared between processes"
         text = f"{title(call)} in a forked process: {why}. Nothing was sent. {now}"
@@ -794,7 +794,7 @@ def _handle_own_failure(cell: TapedCell, call: Request | FunctionCall, error: Ex
     """
     if not cell.replaying and not cell.execution.selection.held_tools:
         cell.lose(f"{title(call)} is NOT on the tape ({type(error).__name__}: {error})")
-        return NullRecorder()
+        return Capture()
     raise cell.refuse(UnmatchedCall(f"{title(call)} cannot be replayed: {error}")) from error
 
 

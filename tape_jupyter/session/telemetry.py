@@ -17,14 +17,13 @@ from urllib.parse import urlsplit
 
 from tape_jupyter.cassette import records
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.core.call import Headers, Play, Reply, Request, header_value
+from tape_jupyter.core.call import Capture, Headers, Play, Reply, Request, header_value
 from tape_jupyter.encoding.http import body as http_body
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import hosts
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.session.cell import TapedCell
-from tape_jupyter.session.http_recorder import NullRecorder
 from tape_jupyter.session.websocket_recorder import opens_dialogue
 
 KEY = "telemetry"
@@ -65,10 +64,10 @@ class Telemetry:
         self._lock = threading.Lock()
         self._books: dict[Path, _Book] = {}
 
-    def passing(self, request: Request, cell: TapedCell) -> NullRecorder:
+    def passing(self, request: Request, cell: TapedCell) -> Capture:
         """Lets the call go out, and hears its answer."""
         if cell.path is None:
-            return NullRecorder()
+            return Capture()
         return _AnswerObserver(self._find_book(cell.path).answers, endpoint(request))
 
     def _find_book(self, path: Path) -> _Book:
@@ -122,7 +121,7 @@ class Telemetry:
         return book
 
 
-class _AnswerObserver(NullRecorder):
+class _AnswerObserver(Capture):
     """A live call of which the answer is kept."""
 
     def __init__(self, answers: dict[str, dict[str, Any]], name: str) -> None:

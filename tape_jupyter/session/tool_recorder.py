@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from tape_jupyter.cassette.match_key import MatchedRequest, asked_function
-from tape_jupyter.core.call import FunctionCall, Value, Where
+from tape_jupyter.core.call import Capture, FunctionCall, Value, Where
 from tape_jupyter.encoding.values.generators import BEFORE_STEPS
 from tape_jupyter.encoding.values.mutations import FrozenValue, frozen_or_type
 from tape_jupyter.encoding.values.registry import (
@@ -33,7 +33,7 @@ from tape_jupyter.replay.object_state import FIELDS, STATE, object_type_name, st
 from tape_jupyter.secrets.masked_values import MaskedValues
 from tape_jupyter.secrets.registry import Secrets, marker
 from tape_jupyter.session.cell import ReportRow, TapedCell
-from tape_jupyter.session.http_recorder import NullRecorder, RecorderBase
+from tape_jupyter.session.http_recorder import RecorderBase
 from tape_jupyter.session.pins.random import Body
 from tape_jupyter.session.tool_effects import ObservedBody
 
@@ -168,7 +168,7 @@ def _read_own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | No
     return None
 
 
-class FunctionCapture(RecorderBase, NullRecorder):
+class FunctionCapture(RecorderBase, Capture):
     """A taped function whose body runs (core/call.py, `Capture`). One that an interrupt stopped gave nothing
     to keep.
 
