@@ -606,6 +606,7 @@ def with_late_steps(value: Value, parts: Sequence[Mapping[str, Any]]) -> Value:
     """
     for part in parts:
         effects = {**value.effects, **_require_mapping(part.get("effects", {}), "effects")}
+        did = {**value.did, **_require_mapping(part.get("did", {}), "did")}
         steps = generators.join_states(value.value, part.get("value"))
-        value = replace(value, value=steps, effects=effects)
+        value = replace(value, value=steps, effects=effects, did=did)
     return value

@@ -316,6 +316,7 @@ def replay(  # noqa: PLR0913 - an option each
     from tape_jupyter.headless import order_search
     from tape_jupyter.headless import run as headless_run
     from tape_jupyter.reports import listing
+    from tape_jupyter.reports.untaped_cells import describe_untaped_cells
 
     bundle = replay_bundle.is_bundle(place)
     if bundle:
@@ -371,6 +372,7 @@ def replay(  # noqa: PLR0913 - an option each
         runs = headless_run.replay_notebook(
             notebook, progress.starting, progress.print_cell, timeout, options, notes.append
         )
+    notes += describe_untaped_cells(notebook)
     take_files = sorted(
         {take_files for path in cassettes for take_files in files.list_take_files(path)} - before
     )

@@ -1,7 +1,7 @@
 """A notebook that is replayed in a copy of its folder at another path (headless/folders.py).
 
-What its cells ask names the copy, where the recording names the folder: it is asked by the recorded
-path. Paths that come from the tape name the person's own folder: there nothing may be changed.
+What its cells ask names the copy, where the recording names the folder (session/recorded_folders.py).
+Nothing may be changed in the person's own folder.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from tape_jupyter.core.call import FunctionCall, Request
 from tape_jupyter.core.changed_paths import changed_paths
 
 VARIABLE = "TAPE_COPY"
@@ -37,33 +36,6 @@ class CopiedFolder:
 
     def variable(self) -> dict[str, str]:
         return {VARIABLE: json.dumps([self.copy, self.folder, self.kept])}
-
-    def as_recorded(self, call: Request | FunctionCall) -> Request | FunctionCall:
-        """The call with the folder's path in the copy's place."""
-        if isinstance(call, FunctionCall):
-            arguments = {name: self._restore_paths(value) for name, value in call.arguments.items()}
-            same = all(arguments[name] is value for name, value in call.arguments.items())
-            return call if same else replace(call, arguments=arguments)
-        if self.copy not in call.url and os.fsencode(self.copy) not in call.body:
-            return call
-        body = call.body.replace(os.fsencode(self.copy), os.fsencode(self.folder))
-        return replace(call, url=call.url.replace(self.copy, self.folder), body=body)
-
-    def _restore_paths(self, value: Any) -> Any:
-        """The same object where it does not name the copy."""
-        if type(value) is str:
-            return value.replace(self.copy, self.folder) if self.copy in value else value
-        if isinstance(value, PurePath) and self.copy in str(value):
-            return type(value)(self._restore_paths(str(value)))
-        if type(value) in (list, tuple):
-            items = [self._restore_paths(each) for each in value]
-            if all(one is other for one, other in zip(items, value, strict=True)):
-                return value
-            return type(value)(items)
-        if type(value) is dict:
-            restored = {key: self._restore_paths(each) for key, each in value.items()}
-            return value if all(restored[key] is each for key, each in value.items()) else restored
-        return value
 
     def guard(self) -> None:
         """From now on refuse what would change the person's own folder, in this process."""

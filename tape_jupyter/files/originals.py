@@ -22,6 +22,7 @@ from tape_jupyter.cassette import external_texts, paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.core.moved_folders import FOLDERS
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.first_contents import digest_file
 
@@ -96,6 +97,23 @@ def _collect_firsts(notebook: Path, tapes: Path) -> dict[str, Mapping[str, Any]]
 
 
 def _read_recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, Iterable[Any]]]:
+    for at, end in _read_end_marks(notebook, tapes):
+        firsts = end.get(KEY)
+        yield at, firsts if isinstance(firsts, list) else ()
+
+
+def recorded_folders(notebook: Path) -> dict[str, str]:
+    """Folders that tools of a notebook's recording named, and where each is from the notebook's."""
+    found: dict[str, str] = {}
+    for _, end in _read_end_marks(notebook, notebook.with_suffix(".tapes")):
+        folders = end.get(FOLDERS)
+        if isinstance(folders, Mapping):
+            found |= {str(path): str(place) for path, place in folders.items()}
+    return found
+
+
+def _read_end_marks(notebook: Path, tapes: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Of the runs that count, each with when it began."""
     ids, sources = _read_cell_identities(notebook)
     for path in paths.cassettes_in(tapes):
         with suppress(TapeError, OSError):  # who runs the notebook is told of it
@@ -103,11 +121,8 @@ def _read_recorded_firsts(notebook: Path, tapes: Path) -> Iterator[tuple[str, It
             for run in current_runs(map(run_of, tape.runs)):
                 if run.cell.cell_id not in ids and run.cell.source not in sources:
                     continue
-                firsts = tape.ended.get(run.id, {}).get(KEY)
-                yield (
-                    str(tape.by_run.get(run.id, {}).get("at") or ""),
-                    firsts if isinstance(firsts, list) else (),
-                )
+                at = str(tape.by_run.get(run.id, {}).get("at") or "")
+                yield at, tape.ended.get(run.id, {})
 
 
 def _read_cell_identities(notebook: Path) -> tuple[set[str], set[str]]:

@@ -8,6 +8,7 @@ is none that it started from.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -71,7 +72,8 @@ def run_folder(
             for goal, content in start.files.items():
                 copies.copy_file(content, overlay.upper / goal.relative_to(top))
             layers = (top, overlay.layers / "lower", overlay.upper)
-            yield RunFolder(path, tuple(prefix), notes=start.notes, layers=layers)
+            where = _name_recorded_folders(path, path)
+            yield RunFolder(path, tuple(prefix), where=where, notes=start.notes, layers=layers)
         else:
             yield _copy_folder(path, top, place / "copy" / top.name, kept, start)
 
@@ -90,10 +92,19 @@ def _copy_folder(
         missing = join_some(copy.missing, _NAMED)
         notes.append(f"not copied, since the folder is too large: {missing}")
     env = CopiedFolder(str(goal), str(top), str(kept or "")).variable()
-    return RunFolder(
-        copy.notebook, (), env, places(path.parent) | places(copy.notebook.parent), tuple(notes),
-        (goal, top, None),
-    )  # fmt: skip
+    where = places(path.parent) | places(copy.notebook.parent)
+    where |= _name_recorded_folders(path, copy.notebook)
+    return RunFolder(copy.notebook, (), env, where, tuple(notes), (goal, top, None))
+
+
+def _name_recorded_folders(notebook: Path, replayed: Path) -> dict[str, str]:
+    """What stands for folders that tools of the recording named; none where they lie there still."""
+    where: dict[str, str] = {}
+    for path, place in originals.recorded_folders(notebook).items():
+        here = os.path.normpath(replayed.parent / place)
+        if here != path:
+            where |= dict.fromkeys((path, here), f"<folder>/{place}".removesuffix("/."))
+    return where
 
 
 def _may_write_takes(env: Mapping[str, str]) -> bool:

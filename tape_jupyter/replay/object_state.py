@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tape_jupyter.cassette.match_key import canonical
+from tape_jupyter.core.moved_folders import MovedFolders
 from tape_jupyter.core.open_file import OPEN_FILE
 from tape_jupyter.core.user_code import is_users, root_module
 from tape_jupyter.dataflow.fingerprint import arrays
@@ -87,11 +88,13 @@ class ObjectState:
         return {STATE: self.digest, **{name: each for name, each in parts.items() if each}}
 
 
-def state_by_value(value: Any, masked: MaskedValues, name: str) -> ObjectState:
-    """The state of an argument of that name. Never raises: what cannot be looked at counts by its
-    type.
+def state_by_value(
+    value: Any, masked: MaskedValues, name: str, folders: MovedFolders | None = None
+) -> ObjectState:
+    """The state of an argument of that name; texts in it name `folders` as they were recorded. Never
+    raises: what cannot be looked at counts by its type.
     """
-    walk = _Walk(masked)
+    walk = _Walk(masked, folders)
     try:
         part = walk.digest_value(value, name, 0)
         fields = walk.fields(value, name)
@@ -125,8 +128,8 @@ class _Walk:
     depth.
     """
 
-    def __init__(self, masked: MaskedValues) -> None:
-        self.masked = masked
+    def __init__(self, masked: MaskedValues, folders: MovedFolders | None = None) -> None:
+        self.masked, self._folders = masked, folders
         self.less: dict[str, tuple[int, ...]] = {}
         self._open: dict[int, int] = {}
         # keeps the value: a freed address may be given out again
@@ -194,10 +197,15 @@ class _Walk:
     def _digest_atom(self, value: Any, at: str) -> _Part:
         if type(value) is not str:
             return _Part(canonical([type(value).__name__, value]), value)
+        value = self._as_recorded(value)
         if len(value) > SHOWN:
             return self._digest_long_text(value, at)
         text, preview = self._mask_text(value, at)
         return _Part(canonical(["str", text]), preview)
+
+    def _as_recorded(self, value: Any) -> Any:
+        """A text, or the structure of a value."""
+        return self._folders.recorded(value) if self._folders else value
 
     def _digest_long_text(self, value: str, at: str) -> _Part:
         text, _ = self._mask_text(value, at) if len(value) <= self._texts else (value, "")
@@ -232,7 +240,7 @@ class _Walk:
         if (way := _LOOKS.get(kind)) is not None:
             return way(self, value, at, depth)
         if kind in stdlib.BY_TYPE and kind is not types.SimpleNamespace:
-            structure = freeze(value)
+            structure = self._as_recorded(freeze(value))
             return _Part(canonical(["frozen", structure]), structure)
         if (module := root_module(kind)) and (table := arrays.table_of(module, value)) is not None:
             return self._digest_table(value, table, at, depth)
@@ -290,7 +298,8 @@ class _Walk:
     def items(self, items: Iterable[tuple[Any, Any]], at: str, depth: int) -> _Part:
         pairs = list(items)
         if all(type(key) is str for key, _ in pairs):
-            return self._digest_fields(dict(pairs), at, depth)
+            named = {self._as_recorded(key): each for key, each in pairs}
+            return self._digest_fields(named, at, depth)
         keys = self._digest_each([(key, f"{at} key") for key, _ in pairs], depth)
         values = self._digest_each(
             [(each, f"{at}[{n}]") for n, (_, each) in enumerate(pairs)], depth

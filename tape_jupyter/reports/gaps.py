@@ -26,6 +26,7 @@ from tape_jupyter.core.plain_text import format_count
 from tape_jupyter.core.progress import Tell, ignore_progress
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tape_jupyter.reports.listing import list_cassettes
+from tape_jupyter.reports.untaped_cells import describe_untaped_cells
 
 BY_RUN = (5, 6, 8, 9)
 """Items that are told of a whole run; the others are the sum of its calls'."""
@@ -86,6 +87,8 @@ class Report:
     runs: list[RunReport] = field(default_factory=list)
     cassettes: list[Path] = field(default_factory=list)
     broken: dict[str, str] = field(default_factory=dict)
+    untaped: list[str] = field(default_factory=list)
+    """In words, which cells of their notebooks keep the clock or chance and are not taped."""
 
     @property
     def cold(self) -> list[cold.RunCase]:
@@ -146,6 +149,7 @@ class Report:
             "missing": [{**each.record(), "runs": runs} for each, runs in self.missing],
             "cold": [case.record() for case in self.cold],
             "patterns": self.patterns,
+            "untaped": self.untaped,
             "runs": [run.record() for run in self.runs],
         }
 
@@ -161,6 +165,7 @@ def report(cassettes: Iterable[Cassette]) -> Report:
     gap_report = Report()
     for cassette in cassettes:
         _add_cassette(gap_report, cassette)
+    _add_untaped_cells(gap_report)
     return gap_report
 
 
@@ -181,7 +186,16 @@ def report_gaps(cassette_paths: Sequence[Path], on_progress: Tell = ignore_progr
             )
         except (CassetteError, OSError) as error:
             gap_report.broken[str(path)] = str(error)
+    _add_untaped_cells(gap_report)
     return gap_report
+
+
+def _add_untaped_cells(gap_report: Report) -> None:
+    folders = dict.fromkeys(path.parent for path in gap_report.cassettes)
+    notebooks = [each.with_suffix(".ipynb") for each in folders if each.suffix == ".tapes"]
+    for notebook in notebooks:
+        of_which = f"{notebook.name} " if len(notebooks) > 1 else ""
+        gap_report.untaped += [f"{of_which}{line}" for line in describe_untaped_cells(notebook)]
 
 
 def cassettes_below(where: Path, name: str | None = None) -> list[Path]:
@@ -261,6 +275,7 @@ def gap_lines(gap_report: Report) -> Iterator[str]:
     yield f"missing ({len(missing)}):" if missing else NO_GAPS
     for each, runs in missing:
         yield f"  {each}  ({name_runs(runs)})"
+    yield from gap_report.untaped
     yield from cold_lines(gap_report)
 
 

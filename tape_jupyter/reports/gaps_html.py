@@ -58,6 +58,7 @@ def gaps_html(gap_report: Report) -> str:
             map(_build_item_row, gap_report.budget),
         ),
         _build_missing(gap_report),
+        *(f"<div>{escape(line)}</div>" for line in gap_report.untaped),
         _build_cold(gap_report),
         *map(_build_details, gap_report.runs[:MAX_RUNS]),
     ]
@@ -171,7 +172,7 @@ def print_it(gap_report: Report, *, full: bool = False) -> None:
     console.print(gaps_headline(gap_report), soft_wrap=True)
     console.print(_build_item_table(gap_report.budget))
     _print_missing(console, gap_report)
-    for line in gaps.cold_lines(gap_report):
+    for line in (*gap_report.untaped, *gaps.cold_lines(gap_report)):
         console.print(line, soft_wrap=True)
     if full:
         _print_runs(console, gap_report.runs)

@@ -26,6 +26,7 @@ from typing import Any
 
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.comparison.outputs import Output, output_lines, places
+from tape_jupyter.core.moved_folders import MovedFolders
 from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.dataflow.static.names import assigned_names, transform
 from tape_jupyter.dataflow.tracing.handles import content_of
@@ -62,8 +63,8 @@ def note_outcome(
     cell: TapedCell, outputs: Sequence[Output] | None, tracker: Tracker, secrets: Secrets
 ) -> None:
     """Have the end mark of a recording tell what the cell showed (None: not all of it is known),
-    left and wrote; a replay of the whole recording says what is another now. Where it played tools,
-    what only they can have left counts as something that they did and this replay did not.
+    left and wrote; a replay of the whole recording says what is another now. Files count as outputs
+    do; so does, where it played tools, what only they can have left.
     """
     if not cell.replaying or cell.recording.run:
         lines = _list_lines(cell, outputs, secrets)
@@ -80,14 +81,14 @@ def note_outcome(
         shown = _compare_shown(recorded.get("shown"), _list_lines(cell, outputs, secrets))
         variables = list(_list_other_variables(recorded.get("left"), tracker))
         files = list(_list_other_files(recorded.get("wrote"), cell.folder))
-        left = _describe_left([*variables, *(words for words, _ in files)])
+        left = _describe_left([*variables, *files])
         for difference, why in zip([*shown, *left], (f". {_WHY_OTHERWISE}", ""), strict=False):
             cell.warn(f"{difference}{why}")
-        if left and any(map(_is_of_tool, cell.execution.played)):
+        of_tools: list[str] = []
+        if variables and any(map(_is_of_tool, cell.execution.played)):
             assigned = assigned_names(transform(cell.request.source))
             of_tools = [name for name in variables if name not in assigned]
-            of_tools += [words for words, is_gone_or_new in files if is_gone_or_new]
-            cell.findings.unheld += _describe_left(of_tools)
+        cell.findings.unheld += _describe_left([*of_tools, *files])
 
 
 def _is_of_tool(entry: Entry) -> bool:
@@ -130,13 +131,17 @@ def _digest_files(cell: TapedCell, tracker: Tracker) -> dict[str, str]:
     for path, content in tracker.list_changed_files().items():
         name = name_inside(cell.folder, path)
         if name is not None and "/." not in f"/{name}" and not name.endswith(BESIDE):
-            written[name] = _digest_content(content)
+            written[name] = _digest_content(content, cell.folder)
     return dict(list(written.items())[:_MOST])
 
 
-def _digest_content(content: bytes | None) -> str:
-    """An empty text where there is no file."""
-    return "" if content is None else _digest(file_digest(content))
+def _digest_content(content: bytes | None, folder: Path | None = None) -> str:
+    """An empty text where there is no file; as in outputs, a text may name the `folder` that it ran in."""
+    if content is None:
+        return ""
+    if folder is not None and isinstance(content, bytes):
+        content = MovedFolders({os.path.realpath(folder): "<folder>"}).content_here(content)
+    return _digest(file_digest(content))
 
 
 def _digest(text: str) -> str:
@@ -203,8 +208,8 @@ def _list_other_variables(recorded: object, tracker: Tracker) -> Iterator[str]:
                 yield name
 
 
-def _list_other_files(recorded: object, folder: Path | None) -> Iterator[tuple[str, bool]]:
-    """In words, each with whether one of the two runs left no such file."""
+def _list_other_files(recorded: object, folder: Path | None) -> Iterator[str]:
+    """In words."""
     if not isinstance(recorded, Mapping) or folder is None:
         return
     for name in map(str, recorded):
@@ -213,5 +218,6 @@ def _list_other_files(recorded: object, folder: Path | None) -> Iterator[tuple[s
         except CassetteError:  # somebody wrote it into the cassette
             continue
         content, known = content_of(os.path.realpath(path))
-        if known and _digest_content(content) != recorded[name]:
-            yield f"the file {name}", (content is None) != (recorded[name] == "")
+        digests = _digest_content(content, folder), _digest_content(content)
+        if known and recorded[name] not in digests:  # older recordings have the second one
+            yield f"the file {name}"

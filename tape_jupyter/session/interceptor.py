@@ -17,7 +17,6 @@ from tape_jupyter.cassette.growing_history import BodyHistory, GrowingBody
 from tape_jupyter.cassette.match_key import MatchedRequest, exact_digest, json_value, match_request
 from tape_jupyter.cassette.runs import span_of
 from tape_jupyter.cassette.takes.overrides import overridden_inside
-from tape_jupyter.core import copied_folder
 from tape_jupyter.core.call import (
     Capture,
     FunctionCall,
@@ -51,6 +50,7 @@ from tape_jupyter.session.mismatch import Stale, claim_stale_call, find_divergen
 from tape_jupyter.session.near_matches import NearMatch
 from tape_jupyter.session.partial_replay import OfflineAnswer, lacks
 from tape_jupyter.session.pins import random
+from tape_jupyter.session.recorded_folders import RecordedFolders
 from tape_jupyter.session.telemetry import Telemetry
 from tape_jupyter.session.tool_effects import RecordedEffects
 from tape_jupyter.session.tool_recorder import FunctionCapture, freeze_call
@@ -110,9 +110,7 @@ class Interceptor(Tape):
         self._pid = os.getpid()
         self.telemetry = Telemetry()
         self._history = BodyHistory(b'"tool')
-        self._copied = copied_folder.copied_folder(os.environ)
-        if self._copied is not None:
-            self._copied.guard()
+        self._folders = RecordedFolders()
         self._changed: set[str] = set()
         """Types of arguments that recorded calls changed, and that a replay may have left as they
         are.
@@ -223,9 +221,7 @@ class Interceptor(Tape):
         if cell.execution.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
             return None  # as when it ran untaped
         self.desk.calling()
-        if self._copied is not None:
-            # run in a copy of the folder: recorded with the folder's paths
-            call = self._copied.as_recorded(call)
+        self._folders.begin(cell)
         try:
             if isinstance(call, Request):
                 return self._begin_http_call(cell, origin, call)
@@ -291,6 +287,7 @@ class Interceptor(Tape):
                 return telemetry.unsent(request, cell)
             return telemetry.passing(request, cell)
         self.desk.secrets.learn_request(request)
+        request = self._folders.as_recorded(request, partial(self._is_request_recorded, cell))
         growing = self._history.build_growing_body(request.body)
         if self._is_certainly_live(cell, request, growing):
             # its match key is computed when somebody asks for it: the program does not wait for it
@@ -386,7 +383,7 @@ class Interceptor(Tape):
     ) -> Play | Capture | PendingCall:
         cell.tools.asked.note_call(call.name)
         arguments = call.arguments
-        call, matched = freeze_call(call, self.desk.secrets)
+        call, matched = self._freeze_call(cell, call)
         if (
             call.discreet == "yes"
             and cell.replaying
@@ -395,6 +392,25 @@ class Interceptor(Tape):
             return Play(answers.unrecorded(call, self.desk.secrets))
         answered = partial(self._answer_function_call, cell, origin, call, matched, arguments)
         return self._decide_and_answer(cell, origin, matched, call, call.kind, answered)
+
+    def _freeze_call(
+        self, cell: TapedCell, call: FunctionCall
+    ) -> tuple[FunctionCall, MatchedRequest]:
+        """A call that names a folder as it is here is the one that named it as it was."""
+        asked = freeze_call(call, self.desk.secrets, self._folders.of_copy)
+        if self._folders.has_moved and not self._is_recorded(cell, asked[1]):
+            moved = freeze_call(call, self.desk.secrets, self._folders.moved)
+            if self._is_recorded(cell, moved[1]):
+                return moved
+        return asked
+
+    def _is_request_recorded(self, cell: TapedCell, request: Request) -> bool:
+        matched = match_request(request, self.desk.secrets, cell.execution.ignore)
+        return self._is_recorded(cell, matched)
+
+    def _is_recorded(self, cell: TapedCell, matched: MatchedRequest) -> bool:
+        execution = cell.execution
+        return bool(cell.player.times(execution, matched.match, matched.discriminator))
 
     def _answer_function_call(
         self,
@@ -418,7 +434,8 @@ class Interceptor(Tape):
             if isinstance(value, Value):
                 random.follow_draws(cell, entry.name, value.moved)
                 self._changed.update(value.changed)
-                effects = RecordedEffects(cell, call, entry.name, value)
+                value, folders = self._folders.as_here(cell, value)
+                effects = RecordedEffects(cell, call, entry.name, value, folders)
             return Play(value, self._build_gate(cell, entry, value), effects=effects)
         self._open_run(cell, call)
         capture = FunctionCapture(

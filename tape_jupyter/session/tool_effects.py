@@ -11,6 +11,7 @@ The record of it is the call's `did` (core/call.py, `Value`), with those of thes
     files      what it wrote in the notebook's folder (session/tool_files.py)
     descriptors     where files stand that are open by a number (effects/descriptors.py)
     lost       in words, what of all this could not be written
+    folders    which folders of the notebook's all this names (core/moved_folders.py)
     awaited    that the error is of a coroutine which the body, none of `async def`, gave
     cancelled  how often its task was cancelled, and it went on
     amid       where others went on meanwhile: how many of the things that it showed came together.
@@ -39,6 +40,7 @@ from typing import Any, Protocol, cast
 from tape_jupyter.core.call import FunctionCall, Value
 from tape_jupyter.core.context import BODY
 from tape_jupyter.core.libraries import is_library_class
+from tape_jupyter.core.moved_folders import MovedFolders
 from tape_jupyter.effects.bodies import Bodies
 from tape_jupyter.effects.changes import Changes, list_numbers
 from tape_jupyter.effects.imports import import_again, read_import_effects
@@ -64,6 +66,7 @@ from tape_jupyter.instrumentation.tools.output import (
 )
 from tape_jupyter.session.cell import TapedCell
 from tape_jupyter.session.tool_files import (
+    ReplayedFolder,
     ToolFiles,
     found_otherwise,
     redo_descriptors,
@@ -518,9 +521,17 @@ def _count_cancels() -> int:
 class RecordedEffects:
     """What a recorded body did, for replay (core/call.py, `Effects`)."""
 
-    def __init__(self, cell: TapedCell, call: FunctionCall, name: str, value: Value) -> None:
+    def __init__(
+        self,
+        cell: TapedCell,
+        call: FunctionCall,
+        name: str,
+        value: Value,
+        folders: MovedFolders | None = None,
+    ) -> None:
         self._cell, self._call, self._name, self._value = cell, call, name, value
         self._did = value.did
+        self._folders = folders or MovedFolders({})
         if call.scope is None:  # the function is not at hand
             self._call = replace(call, scope=Scope(None, {}))
         self._left_out = frozenset(cell.request.options.get("no_effects", ()))
@@ -601,7 +612,8 @@ class RecordedEffects:
         cell = self._cell
         if cell.rerun:
             self._note_doubts(found_otherwise(files, cell.folder))
-        for problem in redo_files(files, cell.folder, cell.cassette, rerun=cell.rerun):
+        place = ReplayedFolder(cell.folder, cell.cassette, self._folders)
+        for problem in redo_files(files, place, rerun=cell.rerun):
             self._report_problem(problem)
 
     def _redo_changes(self, redo: Redo, did: Mapping[str, Any]) -> None:
@@ -631,6 +643,10 @@ class RecordedEffects:
     def _report_recorded_losses(self, did: Mapping[str, Any]) -> None:
         for each in did.get("lost", ()):
             self._report_problem(str(each))
+        left, self._folders.left = sorted(self._folders.left), set()
+        for each in left:
+            what = f"names {each}, a folder of the recording, which is not replaced by the one here"
+            self._report(f"{self._describe_call()}: what it gave or did {what}")
         if masked := did.get("masked"):
             self._cell.warn(f"{self._describe_call()}: {masked}")
 
@@ -638,7 +654,9 @@ class RecordedEffects:
         return f"{self._call.kind} {self._call.name} (call {self._name})"
 
     def _report_problem(self, what: str) -> None:
-        message = f"{self._describe_call()}: {what}: this did not happen in this replay"
+        self._report(f"{self._describe_call()}: {what}: this did not happen in this replay")
+
+    def _report(self, message: str) -> None:
         self._cell.findings.unheld.append(message)
         self._cell.warn(message)
 

@@ -14,10 +14,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
 from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.core.moved_folders import MovedFolders
 from tape_jupyter.dataflow.history import Change
 from tape_jupyter.dataflow.tracing.ambient import umask
 from tape_jupyter.dataflow.tracing.files import (
@@ -294,18 +297,32 @@ def _build_content_record(before: bytes | None, content: bytes | None) -> dict[s
     return written
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayedFolder:
+    """The notebook's folder where a replay makes files; `moved`: the folders that have another path
+    here, which texts in files name as they are here.
+    """
+
+    folder: Path | None
+    cassette: Cassette | None = None
+    moved: MovedFolders = field(default_factory=partial(MovedFolders, {}))
+
+    def digest(self, path: Path) -> str:
+        """What lies there, as the recording tells of it."""
+        if path.is_file() and self.moved:
+            return file_digest(self.moved.content_recorded(read_whole(path)))
+        return _digest_file(path)
+
+
 def redo_files(
-    files: Sequence[Mapping[str, Any]],
-    folder: Path | None,
-    cassette: Cassette | None,
-    *,
-    rerun: bool = False,
+    files: Sequence[Mapping[str, Any]], place: ReplayedFolder, *, rerun: bool = False
 ) -> Iterator[str]:
     """Make files as the recorded body did. Gives what was not done, in words.
 
     `rerun`: each file is as its cell found it, but for what changed since: what was
     appended is appended to that, and what was written over it is the recording's.
     """
+    folder = place.folder
     removed = [each for each in files if each.get("now") == ABSENT]
     links = [each for each in files if "link" in each]
     present = [each for each in files if each.get("now") != ABSENT and "link" not in each]
@@ -313,7 +330,7 @@ def redo_files(
     for each in (*present, *reversed(removed), *links):
         name = str(each.get("file"))
         try:
-            problem = _restore_file(each, name, folder, cassette, rerun=rerun)
+            problem = _restore_file(each, name, place, rerun=rerun)
             if not problem and folder is not None and "mode" in each:
                 resolve_inside(folder, name).chmod(int(each["mode"], 8) & 0o777)
             if not problem and folder is not None and "times" in each:
@@ -353,18 +370,11 @@ def _is_different_now(each: Mapping[str, Any], folder: Path) -> bool:
         return False
 
 
-def _restore_file(
-    each: Mapping[str, Any],
-    name: str,
-    folder: Path | None,
-    cassette: Cassette | None,
-    *,
-    rerun: bool,
-) -> str:
-    if folder is None:
+def _restore_file(each: Mapping[str, Any], name: str, place: ReplayedFolder, *, rerun: bool) -> str:
+    if place.folder is None:
         return "the notebook's folder is not known here"
-    path = resolve_inside(folder, name, is_link="link" in each)
-    now, is_link = _read_state(path, each, folder), path.is_symlink()
+    path = resolve_inside(place.folder, name, is_link="link" in each)
+    now, is_link = _read_state(path, each, place), path.is_symlink()
     if (
         rerun
         and not is_link
@@ -373,18 +383,22 @@ def _restore_file(
         and (added := _find_appended_bytes(each))
     ):
         with path.open("ab") as file:
-            file.write(added)
+            file.write(place.moved.content_here(added))
         return ""
     if now == each["now"]:
         return ""
     if each["was"] == each["now"]:
         return "it is another one than when its permissions or times were set, and is left as it is"
-    if now not in (each["was"], ABSENT) and now not in _collect_recorded_states(cassette, name):
+    if now not in (each["was"], ABSENT) and now not in _collect_recorded_states(
+        place.cassette, name
+    ):
         return "it was changed since it was recorded, and is left as it is"
-    return _put_back(path, each, folder, is_link=is_link)
+    return _put_back(path, each, place.folder, place.moved, is_link=is_link)
 
 
-def _put_back(path: Path, each: Mapping[str, Any], folder: Path, *, is_link: bool) -> str:
+def _put_back(
+    path: Path, each: Mapping[str, Any], folder: Path, moved: MovedFolders, *, is_link: bool
+) -> str:
     if "link" in each:
         return make_link(path, each, folder)
     if is_link:  # what it leads to is another file
@@ -394,7 +408,7 @@ def _put_back(path: Path, each: Mapping[str, Any], folder: Path, *, is_link: boo
     elif each["now"] == FOLDER:
         path.mkdir(parents=True, exist_ok=True)
     else:
-        content = thaw_bytes(each["content"], None)
+        content = moved.content_here(thaw_bytes(each["content"], None))
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_content(path, content)
     return ""
@@ -442,17 +456,18 @@ def resolve_inside(folder: Path, name: str, *, is_link: bool = False) -> Path:
     return path
 
 
-def _read_state(path: Path, each: Mapping[str, Any], folder: Path) -> str:
+def _read_state(path: Path, each: Mapping[str, Any], place: ReplayedFolder) -> str:
     """What lies there, as the recording would say it: where a link leads if it knows of a link there,
     else what it leads to.
     """
     if each["now"] == ABSENT and os.path.realpath(path.parent) != str(path.parent):
         return ABSENT  # what lies behind a link that was none there is another file
-    if "link" in each or str(each["was"]).startswith(LINKED):
+    is_known_link = "link" in each or str(each["was"]).startswith(LINKED)
+    if place.folder is not None and is_known_link:
         content = stand_in(path)
         if target_of(content) is not None:
-            return _describe_state(str(path), content, folder)
-    return _digest_file(path)
+            return _describe_state(str(path), content, place.folder)
+    return place.digest(path)
 
 
 def _digest_file(path: Path) -> str:

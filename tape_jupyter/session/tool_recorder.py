@@ -18,6 +18,7 @@ from typing import Any
 
 from tape_jupyter.cassette.match_key import MatchedRequest, asked_function
 from tape_jupyter.core.call import Capture, FunctionCall, Value, Where
+from tape_jupyter.core.moved_folders import FOLDERS, MovedFolders
 from tape_jupyter.encoding.values.generators import BEFORE_STEPS
 from tape_jupyter.encoding.values.mutations import FrozenValue, frozen_or_type
 from tape_jupyter.encoding.values.registry import (
@@ -35,6 +36,7 @@ from tape_jupyter.secrets.registry import Secrets, marker
 from tape_jupyter.session.cell import ReportRow, TapedCell
 from tape_jupyter.session.http_recorder import RecorderBase
 from tape_jupyter.session.pins.random import Body
+from tape_jupyter.session.recorded_folders import find_named_folders
 from tape_jupyter.session.tool_effects import ObservedBody
 
 _ASKS = re.compile(
@@ -113,12 +115,14 @@ def _read_prompt(call: FunctionCall) -> str:
     return str(frozen_or_type(call.arguments.get("prompt", "")))
 
 
-def freeze_call(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, MatchedRequest]:
+def freeze_call(
+    call: FunctionCall, secrets: Secrets, folders: MovedFolders | None = None
+) -> tuple[FunctionCall, MatchedRequest]:
     """The call with its arguments frozen as they are now (the body may change them), and what it is
     found by.
 
     An argument that cannot be frozen stands as its type, with its state as far as that can be told
-    (replay/object_state.py).
+    (replay/object_state.py). Texts name `folders` as they were recorded.
     """
     arguments: dict[str, Any] = {}
     states: list[str] = []
@@ -127,14 +131,15 @@ def freeze_call(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Mat
     masked = MaskedValues(f"{call.kind} {call.name}", secrets)
     for name, value in call.arguments.items():
         structure = frozen_or_type(value)
+        structure = folders.recorded(structure) if folders else structure
         if type(value) is not FrozenValue and type(structure) is dict and "<opaque>" in structure:
-            state = state_by_value(value, masked, name)
+            state = state_by_value(value, masked, name, folders)
             structure = {**structure, **state.record()}
             states.append(f"{name}={state.digest}")
             by_state.append(f"{name} ({structure['<opaque>']})")
             by_type |= state.less
         arguments[name] = FrozenValue(structure)
-    own_state = _read_own_state(call, secrets)
+    own_state = _read_own_state(call, secrets, folders)
     if own_state is not None:
         states.append(f"self={own_state[STATE]}")
     frozen = FunctionCall(
@@ -156,13 +161,14 @@ def freeze_call(call: FunctionCall, secrets: Secrets) -> tuple[FunctionCall, Mat
     return frozen, matched
 
 
-def _read_own_state(call: FunctionCall, secrets: Secrets) -> dict[str, Any] | None:
+def _read_own_state(
+    call: FunctionCall, secrets: Secrets, folders: MovedFolders | None
+) -> dict[str, Any] | None:
     """A method's own object by its fields; None where it has none that hold a value."""
     if call.instance is None or isinstance(call.instance, type):
         return None
-    state = state_by_value(
-        call.instance, MaskedValues(f"{call.kind} {call.name} self", secrets), "self"
-    )
+    masked = MaskedValues(f"{call.kind} {call.name} self", secrets)
+    state = state_by_value(call.instance, masked, "self", folders)
     if state.fields:
         return {"<opaque>": object_type_name(call.instance), **state.record()}
     return None
@@ -325,7 +331,8 @@ class FunctionCapture(RecorderBase, Capture):
                 Value(self._steps.structure(), seconds=self._measure_elapsed()), error
             )
         elif before < self._items_kept or self._steps.end != "closed":
-            self._append_late_value(Value(self._steps.structure(before)))
+            late = Value(self._steps.structure(before))
+            self._append_late_value(self._with_folders(late))
 
     def _warn_if_not_kept(self, item: Any) -> None:
         if isinstance(item, dict) and item.get("<type>") == "not kept":
@@ -367,8 +374,17 @@ class FunctionCapture(RecorderBase, Capture):
         self.observed.warn(what)
         return replace(value, did={**value.did, "masked": what})
 
+    def _with_folders(self, value: Value) -> Value:
+        """The value; in its record, which folders it names."""
+        folders = find_named_folders(self.cell, value)
+        if not folders:
+            return value
+        ends = self.cell.recording.ends
+        ends[FOLDERS] = {**ends.get(FOLDERS, {}), **folders}
+        return replace(value, did={**value.did, FOLDERS: folders})
+
     def _commit_value(self, value: Value, error: str = "") -> None:
-        value = self._name_masked(value)
+        value = self._name_masked(self._with_folders(value))
         row = ReportRow(
             self.id, self.call.kind, self.call.name, seconds=self._measure_elapsed(), error=error
         )

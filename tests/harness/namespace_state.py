@@ -107,6 +107,8 @@ def names(difference: str, state: Mapping[str, str]) -> frozenset[str]:
     """The variables that hold what a difference is in: that of its place, and those of the same object."""
     place = difference.partition(": ")[0]
     found = {root(difference)}
+    if variable := re.match(r"os\.environ\['(\w+)'\]", place):
+        found = {variable[1]}
     for other, words in state.items():
         same = words.removeprefix("the same object as ")
         if same != words and (place == other or place == same or _below(place, same)):

@@ -2,7 +2,9 @@
 
 import nbformat
 import pytest
+from click.testing import CliRunner
 from nbclient import NotebookClient
+from tape_jupyter import cli
 from tape_jupyter.headless import run as headless_run
 from tests.harness.notebook import clean_env, notebook
 from tests.harness.provider import Provider
@@ -108,3 +110,10 @@ def test_a_whole_session_that_was_recorded_replays_each_cell_from_the_tape(tmp_p
         NotebookClient(book, resources={"metadata": {"path": str(tmp_path)}}).execute()
     nbformat.write(book, path)
     assert {status for status, _ in replayed(path)} == {"same"}
+
+
+def test_an_untaped_cell_that_keeps_the_clock_is_named_and_is_no_failure(recorded):
+    path = recorded("import time\nstarted = time.time()", TAPED, "print(time.time() > started)")
+    done = CliRunner().invoke(cli.tape, ["replay", str(path)])
+    assert done.exit_code == 0, done.output
+    assert "! [4] is not taped and reads the clock: `started`" in done.output.splitlines()

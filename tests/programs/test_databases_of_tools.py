@@ -5,6 +5,8 @@ SQL names; where too many files lie to compare them, it is said.
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import tape_jupyter as tape
+from tape_jupyter.instrumentation.tools import databases
 from tests.harness.tool_runs import ran as bodies
 from tests.harness.tool_runs import replayed, same
 
@@ -240,15 +243,24 @@ def note(database, text):
     database.commit()
 
 
-def test_what_sql_calls_the_current_timestamp_is_that_of_the_recording():
+WORDS = """
+SELECT *, CURRENT_TIMESTAMP, datetime('now'), date('NOW', '-1 day'), time(), strftime('%H:%M:%f', 'now', 'localtime'),
+    julianday('now'), unixepoch() FROM talks
+"""
+
+
+def test_what_sql_has_of_the_clock_is_that_of_the_recording():
     """A library's session store in the notebook's own code has its times from SQL."""
     database = sqlite3.connect("talks.db")
     database.execute(SCHEMA)
+    database.execute(
+        "CREATE TRIGGER t AFTER INSERT ON talks BEGIN UPDATE talks SET text = text || julianday('now'); END"
+    )
 
     def program():
         bodies.append("no tool")
         note(database, "hi")
-        return database.execute("SELECT *, CURRENT_TIMESTAMP FROM talks").fetchall()
+        return database.execute(WORDS).fetchall()
 
     with tape.recording("a.tape.yaml"):
         live = program()
@@ -257,6 +269,54 @@ def test_what_sql_calls_the_current_timestamp_is_that_of_the_recording():
     with tape.replaying("a.tape.yaml"):
         assert program() == live
     database.close()
+
+
+def test_a_connection_that_was_made_before_the_tape_is_held_as_well():
+    done = subprocess.run(
+        [sys.executable, "-c", EARLIER], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout == "True\n", done.stderr
+
+
+EARLIER = """
+import sqlite3, time
+database = sqlite3.connect(":memory:")
+import tape_jupyter as tape
+from tape_jupyter.instrumentation.tools import databases
+found = []
+for mode in (tape.recording, tape.replaying):
+    with mode("b.tape.yaml"):
+        found.append((time.time(), database.execute("SELECT julianday('now')").fetchone()))
+print(found[0] == found[1])
+"""
+
+
+def test_a_database_that_trusts_no_schema_has_its_default_times_and_an_index_by_the_day():
+    def program():
+        bodies.append("no tool")
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.execute(SCHEMA)
+            database.execute("CREATE INDEX i ON talks (date(at))")
+            note(database, "hi")
+            return database.execute("SELECT * FROM talks").fetchall()
+
+    with tape.recording("a.tape.yaml"):
+        live = program()
+    wait_for_another_second()
+    with tape.replaying("a.tape.yaml"):
+        assert program() == live
+
+
+def test_where_sqlite_cannot_ask_us_its_three_words_are_functions_of_ours(monkeypatch):
+    monkeypatch.setattr(databases, "_hold_clock", lambda: None)
+    undo = databases.patch(sqlite3)
+    undo()
+    connect = databases._wrap(sqlite3.connect, holds_moments=True)
+    with closing(connect(":memory:")) as database, tape.recording("a.tape.yaml"):
+        words = "SELECT CURRENT_DATE, CURRENT_TIME, CURRENT_TIMESTAMP"
+        live = database.execute(words).fetchone()
+        assert len(live) == 3 and live[2].startswith(live[0])
 
 
 def test_without_a_tape_sql_tells_the_moment_as_sqlite_does():

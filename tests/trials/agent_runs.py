@@ -349,7 +349,8 @@ def compared(before: Sequence[CellState], after: Sequence[CellState]) -> list[Di
                 here.append(Difference(number, "file", name, f"{name}: {one.files.get(name, 'missing')} != {other.files.get(name, 'missing')}"))  # fmt: skip
         found += [each for each in here if (each.kind, each.text) not in known]
         known |= {(each.kind, each.text) for each in here}
-    if len(before) != len(after):
+    stopped = any(each.kind == "error" for each in found)  # which says why nothing ran behind it
+    if len(before) != len(after) and not stopped:
         found.append(
             Difference(
                 len(after), "error", "", f"{len(before)} cells ran != {len(after)} cells ran"
@@ -372,9 +373,11 @@ def _words(output: Mapping[str, Any] | None) -> str:
 
 
 _SAYS = re.compile(
-    r"did not happen|does not do this again|was not taped|were not taped|is not on the tape|not held|is not replayed|is not used \(|cannot be (kept|written|shown)"
+    r"did not happen|does not do this again|is not taped and|recorded cell left|was not taped|were not taped|is not on the tape|not held|is not replayed|is not used \(|cannot be (kept|written|shown)"
 )
 """What a line says that names a thing which a replay lacks."""
+_UNTAPED = "is not taped and"
+"""Of a cell that is no tape's: for what it reads itself no replay ends 1."""
 
 
 def judged(result: Result, written: AgentNotebook) -> None:
@@ -382,11 +385,14 @@ def judged(result: Result, written: AgentNotebook) -> None:
     if not result.differences:
         return
     lines = [line for line in result.said.splitlines() if _SAYS.search(line)]
-    words = set(re.findall(r"\w+", " ".join(lines)))
+    words = set(re.findall(r"\w+", " ".join(lines))) - _OF_SENTENCES
     for each in result.differences:
-        if not _named(each, lines, words, written):
+        if not _named(each, lines, words, written, result.headless_said):
             result.unsaid.append(each)
-    if result.headless == 0 and not result.unsaid:
+        elif each.kind == "variable":
+            words |= each.names  # what comes of it is of no other cause
+    of_the_tape = [line for line in lines if _UNTAPED not in line]
+    if result.headless == 0 and not result.unsaid and of_the_tape:
         result.unsaid.append(
             Difference(0, "headless", "", "`tape replay` ended 0 though not everything was held")
         )
@@ -394,26 +400,36 @@ def judged(result: Result, written: AgentNotebook) -> None:
     result.verdict = "silent" if quiet else "failed" if result.unsaid else "said"
 
 
-def _named(each: Difference, lines: Sequence[str], words: set[str], written: AgentNotebook) -> bool:
+def _named(
+    each: Difference,
+    lines: Sequence[str],
+    words: set[str],
+    written: AgentNotebook,
+    headless_said: str,
+) -> bool:
     if each.kind == "file":
         return any(each.name in line or Path(each.name).name in line for line in lines)
-    if each.kind == "variable":
-        return bool(each.names & words)
     if each.kind == "headless":
-        return False
+        return _ends_for_what_is_said(headless_said)
     source = ["", *written.cells][each.cell]
-    used = set(re.findall(r"[A-Za-z_]\w*", source)) - {
-        "print",
-        "for",
-        "in",
-        "if",
-        "client",
-        "messages",
-        "reply",
-        "tool",
-        "json",
-    }
+    used = set(re.findall(r"[A-Za-z_]\w*", source)) - _IN_ANY_CELL
+    if each.kind == "variable" and (each.names & words or TAPED in source):
+        return bool(each.names & words)
     return bool(used & words)
+
+
+_IN_ANY_CELL = {"print", "for", "in", "if", "client", "messages", "reply", "tool", "json"}
+_OF_SENTENCES = set(
+    "a an and as by code call called cannot changed data did does freeze function goes happen here if imported in is it its "
+    "name no not object of on set that the there this tool values what when which with".split()
+)
+
+
+def _ends_for_what_is_said(headless: str) -> bool:
+    """Whether `tape replay` tells of nothing but what did not happen again."""
+    told = re.findall(r"^ {4}(.*)$", headless, re.MULTILINE)
+    fails = re.search(r"^\[\d+/\d+\] (?:failed|missed|not run)", headless, re.MULTILINE)
+    return bool(told) and not fails and all(map(_SAYS.search, told))
 
 
 def measure(

@@ -1,5 +1,5 @@
 """Connections of SQLite's, of which is heard from the start: into which files SQL writes no other hook
-hears. And what SQL calls `CURRENT_TIMESTAMP` is a reading of the clock as any other: SQLite reads it in C.
+hears. And what SQL has of the clock (`CURRENT_TIMESTAMP`, `datetime('now')`) is a reading as any other.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from tape_jupyter.core.real_clock import epoch_ns
+from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.effects.quiet_connections import MOMENTS, connect_heard
 from tape_jupyter.instrumentation.determinism.clock_callers import read_clock
 from tape_jupyter.instrumentation.patching import swap, undoing
@@ -19,21 +20,37 @@ from tape_jupyter.instrumentation.patching import swap, undoing
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap `sqlite3.connect`, under both names that libraries call it by. Returns the undo."""
-    return undoing(swap(module, "connect", _wrap), swap(module.dbapi2, "connect", _wrap))
+    unhold = _hold_clock()
+    wrap = functools.partial(_wrap, holds_moments=unhold is None)
+    return undoing(
+        swap(module, "connect", wrap), swap(module.dbapi2, "connect", wrap), unhold or do_nothing
+    )
 
 
-def _wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+def _hold_clock() -> Callable[[], None] | None:
+    """Let SQLite ask us for the time. Returns the undo; None where it does not."""
+    try:
+        from tape_jupyter.instrumentation.determinism import sqlite_clock
+    except (ImportError, MemoryError):  # a Python without ctypes, or one that may make no callbacks
+        return None
+    return sqlite_clock.hold_clock()
+
+
+def _wrap(original: Callable[..., Any], *, holds_moments: bool) -> Callable[..., Any]:
     @functools.wraps(original)
     def connect(*args: Any, **kwargs: Any) -> Any:
         connection = connect_heard(original, *args, **kwargs)
-        _hold_moments(connection)
+        if holds_moments:
+            _hold_moments(connection)
         return connection
 
     return connect
 
 
 def _hold_moments(connection: Any) -> None:
-    """From now on the words of SQL for this moment tell it by the clock of who runs the SQL."""
+    """Where SQLite cannot be asked to ask us: from now on the three words of SQL for this moment tell
+    it by the clock of who runs the SQL.
+    """
     with suppress(Exception):  # a class of the program's own, which takes no functions
         for name, form in MOMENTS.items():
             connection.create_function(name, 0, _build_moment(form))

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import threading
 
 import nbformat
@@ -187,6 +188,32 @@ def test_what_a_tool_did_not_do_again_is_said_whatever_the_program_does_to_its_o
     assert (cell.status, cell.good) == ("differs", False) and "elsewhere.txt" in str(
         cell.messages
     ), cell
+
+
+WRITES = """import os, pathlib
+import tape_jupyter as tape
+@tape.tool
+def note(text):
+    return len(text)
+pathlib.Path("report.txt").write_text(f"{note('milk')} of {os.environ['SHIFT']}, {pathlib.Path.cwd()}")
+pathlib.Path("same.txt").write_text(f"in {pathlib.Path.cwd()}")
+None"""
+
+
+def test_a_file_that_a_cell_writes_otherwise_counts_as_an_output_does(tmp_path, monkeypatch):
+    folder, clone = tmp_path / "book", tmp_path / "clone" / "book"
+    folder.mkdir()
+    path = notebook(folder / "n.ipynb", WRITES)
+    monkeypatch.setenv("SHIFT", "night")
+    assert statuses(run(headless_run.record_notebook, path)[0][0]) == ["ok"]
+    assert statuses(run(headless_run.replay_notebook, path)[0]) == ["same"]
+    monkeypatch.setenv("SHIFT", "day")
+    shutil.copytree(folder, clone)
+    for each in (path, clone / "n.ipynb"):
+        cell = run(headless_run.replay_notebook, each)[0][0]
+        assert (cell.status, cell.good) == ("differs", False)
+        told = "".join(cell.messages)
+        assert "recorded cell left them: the file report.txt" in told and "same.txt" not in told
 
 
 def replayed_by(door, path, tmp_path):

@@ -10,7 +10,7 @@ from tape_jupyter import cli
 from tape_jupyter.reports import gaps
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.errors import TapeUsageError
-from tests.harness.notebook import ROOT
+from tests.harness.notebook import ROOT, notebook
 from tests.harness.seen_runs import chat, recorded, said, tool
 from tests.harness.tapes import churn
 
@@ -132,3 +132,24 @@ def test_every_field_of_every_run_is_there_for_the_asking(tmp_path):
     code, text = tape("gaps", path, "--all")
     assert code == 0 and "requested model" in text and "execution count" in text
     assert tape("gaps", tmp_path / "churn.ipynb", "-n", "none")[0] == 2
+
+
+def test_an_untaped_cell_that_keeps_the_clock_or_chance_is_named(tmp_path):
+    recorded(tmp_path / "n.tapes" / "main.tape.yaml", tool())
+    path = notebook(
+        tmp_path / "n.ipynb",
+        "import time, uuid",
+        "started, run_id = time.time(), uuid.uuid4()\nprint(time.time())",
+        "%%tape record\nbegan = time.time()",
+        "print(time.time() - started)",
+    )
+    lines = [
+        "[2] is not taped and reads the clock: `started`",
+        "[2] is not taped and draws at random: `run_id`",
+    ]
+    status, output = tape("gaps", path)
+    assert status == 0 and [line for line in output.splitlines() if "not taped" in line] == lines
+    report = made(tmp_path / "n.tapes" / "main.tape.yaml")
+    assert report.record()["untaped"] == lines and all(
+        line in gaps.gaps_text(report) for line in lines
+    )
