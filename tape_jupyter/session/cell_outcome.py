@@ -24,6 +24,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.comparison.outputs import Output, output_lines, places
 from tape_jupyter.core.moved_folders import MovedFolders
@@ -33,6 +34,7 @@ from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.dataflow.tracing.tracker import Tracker
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.files.databases import BESIDE
+from tape_jupyter.files.originals import KEY
 from tape_jupyter.secrets.registry import Secrets, names_a_secret
 from tape_jupyter.session import pins
 from tape_jupyter.session.cell import TapedCell
@@ -88,7 +90,10 @@ def note_outcome(
         if variables and any(map(_is_of_tool, cell.execution.played)):
             assigned = assigned_names(transform(cell.request.source))
             of_tools = [name for name in variables if name not in assigned]
-        cell.findings.unheld += _describe_left([*of_tools, *files])
+        begun_otherwise = _list_unkept_starts(cell.cassette)
+        cell.findings.unheld += _describe_left(
+            [*of_tools, *(each for each in files if each not in begun_otherwise)]
+        )
 
 
 def _is_of_tool(entry: Entry) -> bool:
@@ -206,6 +211,19 @@ def _list_other_variables(recorded: object, tracker: Tracker) -> Iterator[str]:
         for name, value in tracker.fingerprint_data(map(str, recorded)).items():
             if recorded[name] != (_digest(value) if value else ""):
                 yield name
+
+
+def _list_unkept_starts(cassette: Cassette | None) -> set[str]:
+    """In words, the files that the recording began with and of which it does not hold what they were:
+    a replay begins with what they are now, which is said (files/originals.py).
+    """
+    ends = cassette.ended.values() if cassette is not None else ()
+    firsts = [each for end in ends for each in end.get(KEY, ()) if isinstance(each, Mapping)]
+    return {
+        f"the file {each.get('path')}"
+        for each in firsts
+        if each.get("before") != "none" and "base64" not in each
+    }
 
 
 def _list_other_files(recorded: object, folder: Path | None) -> Iterator[str]:

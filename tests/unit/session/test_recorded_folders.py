@@ -88,6 +88,16 @@ def make(name):
     return str(place)
 
 @tape.tool
+def every():
+    bodies.append(1)
+    return json.dumps("\\n".join(str(each) for each in sorted(Path.cwd().glob("*.txt"))))
+
+@tape.tool
+def count(text):
+    bodies.append(text)
+    return text.count("n/")
+
+@tape.tool
 def use(places, more):
     bodies.append(places)
     text = Path(places[0]).read_text()
@@ -98,7 +108,7 @@ def use(places, more):
 def found():
     place = make("a.txt")
     first = use([place], {"at": Path(place)})
-    return first, use([make("a.txt")], {"at": Path(place)}), Path(place).read_text().count("proj")
+    return count(every()), first, use([make("a.txt")], {"at": Path(place)}), Path(place).read_text().count("proj")
 """)
     assert live == again and not report.warnings
 
@@ -201,6 +211,14 @@ def test_the_work_tree_around_the_notebook_is_found_where_it_is_one_here(tmp_pat
 @pytest.mark.parametrize("here", ["/home/ada/proj/clone", "/home/ada", "/srv/a b/é"])
 def test_what_is_asked_is_what_was_recorded(here):
     moved = MovedFolders({"/home/ada/proj": here})
+    lines = (
+        "a\n/home/ada/proj/x\n/home/ada/proj\t\x1b[32m/home/ada/proj\x1b[0m \u2192/home/ada/proj"
+    )
+    body = json.dumps([lines])
+    for text in (lines, body, json.dumps(body), body.encode()):
+        assert moved.recorded(moved.here(text)) == text
+    assert json.loads(moved.here(body)) == [moved.here(lines)]
+    assert moved.here(lines).count(here) == 4
     texts = [
         "/home/ada/proj/x",
         json.dumps({"at": "/home/ada/proj"}),
