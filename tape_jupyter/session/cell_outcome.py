@@ -32,6 +32,7 @@ from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.dataflow.static.names import assigned_names, transform
 from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.dataflow.tracing.tracker import Tracker
+from tape_jupyter.encoding.values.registry import CannotFreeze, freeze, thaw
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.files.databases import BESIDE
 from tape_jupyter.files.originals import KEY
@@ -62,11 +63,16 @@ _WHY_OTHERWISE = (
 
 
 def note_outcome(
-    cell: TapedCell, outputs: Sequence[Output] | None, tracker: Tracker, secrets: Secrets
+    cell: TapedCell,
+    outputs: Sequence[Output] | None,
+    tracker: Tracker,
+    secrets: Secrets,
+    folders: MovedFolders,
 ) -> None:
     """Have the end mark of a recording tell what the cell showed (None: not all of it is known),
     left and wrote; a replay of the whole recording says what is another now. Files count as outputs
-    do; so does, where it played tools, what only they can have left.
+    do; so does, where it played tools, what only they can have left. Variables may name `folders` as
+    they are here.
     """
     if not cell.replaying or cell.recording.run:
         lines = _list_lines(cell, outputs, secrets)
@@ -81,7 +87,7 @@ def note_outcome(
         }
     elif recorded := _find_recorded(cell):
         shown = _compare_shown(recorded.get("shown"), _list_lines(cell, outputs, secrets))
-        variables = list(_list_other_variables(recorded.get("left"), tracker))
+        variables = list(_list_other_variables(recorded.get("left"), tracker, folders))
         files = list(_list_other_files(recorded.get("wrote"), cell.folder))
         left = _describe_left([*variables, *files])
         for difference, why in zip([*shown, *left], (f". {_WHY_OTHERWISE}", ""), strict=False):
@@ -206,11 +212,28 @@ def _describe_left(others: Sequence[str]) -> list[str]:
     return []
 
 
-def _list_other_variables(recorded: object, tracker: Tracker) -> Iterator[str]:
+def _list_other_variables(
+    recorded: object, tracker: Tracker, folders: MovedFolders
+) -> Iterator[str]:
     if isinstance(recorded, Mapping):
         for name, value in tracker.fingerprint_data(map(str, recorded)).items():
-            if recorded[name] != (_digest(value) if value else ""):
+            now = _digest(value) if value else ""
+            if recorded[name] not in (now, _digest_as_recorded(name, tracker, folders)):
                 yield name
+
+
+def _digest_as_recorded(name: str, tracker: Tracker, folders: MovedFolders) -> str | None:
+    """Of a variable that names folders, which it named as they were when it was recorded; None of any
+    other.
+    """
+    if not folders:
+        return None
+    try:
+        structure = freeze(tracker.variables.value(name))
+        recorded = folders.recorded(structure)
+        return None if recorded is structure else _digest(tracker.fingerprint_value(thaw(recorded)))
+    except (CannotFreeze, CassetteError):
+        return None
 
 
 def _list_unkept_starts(cassette: Cassette | None) -> set[str]:

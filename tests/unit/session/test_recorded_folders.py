@@ -185,7 +185,7 @@ def test_in_a_copy_of_the_folder_older_recordings_too(tmp_path, monkeypatch):
     monkeypatch.setattr(CopiedFolder, "guard", lambda _: None)
     monkeypatch.setenv(VARIABLE, CopiedFolder(str(copy), str(own)).variable()[VARIABLE])
     monkeypatch.chdir(copy)
-    monkeypatch.setattr(session.get()._boundary, "_folders", RecordedFolders())
+    monkeypatch.setattr(session.get()._boundary, "folders", RecordedFolders())
     with tape.replaying("a.tape.yaml"):
         assert found() == str(copy / "x")
 
