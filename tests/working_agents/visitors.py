@@ -240,6 +240,7 @@ def where(title):
             [call("where", title="Second")],
             "Both are written.",
         ],
+        varies=True,
     )
     yield AgentNotebook(
         "maps_shelves_and_dumb_dbm",
@@ -349,6 +350,7 @@ def run_tool(name, arguments):
             [call("configure", key="CONF_DIR", value="conf")],
             "All set up.",
         ],
+        varies=True,
     )
 
 
@@ -668,6 +670,7 @@ def export(name):
             [call("export", name="totals.csv")],
             "Totals are done.",
         ],
+        varies=True,
     )
     yield AgentNotebook(
         "tools_that_yield_and_are_entered",
