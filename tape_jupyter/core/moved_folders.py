@@ -63,16 +63,22 @@ def place_folders(
     moved: dict[str, str] = {}
     left: set[str] = set()
     root = "" if folder is None else os.path.realpath(folder)
-    for path, where in recorded.items():
+    for name, where in recorded.items():
+        path = str(name)  # a recording may come from anybody
         place = os.path.normpath(os.path.join(root, str(where)))  # noqa: PTH118 - of texts
         if place == path:
             continue
         is_ours = place == root or (top is not None and place == os.path.realpath(top))
-        if is_ours and _count_names(path) > 1:
+        if is_ours and is_told_apart(path):
             moved[path] = place
         else:
             left.add(path)
     return MovedFolders(moved, left)
+
+
+def is_told_apart(path: str) -> bool:
+    """Whether a folder's path is told from other texts."""
+    return PurePath(path).is_absolute() and _count_names(path) > 1
 
 
 def _count_names(path: str) -> int:

@@ -196,6 +196,13 @@ def test_a_folder_of_one_name_is_told_from_no_address_and_is_left():
     assert not folders and folders.left == {"/app"}
 
 
+@pytest.mark.parametrize(
+    "folders", [{"": "."}, {"5": "."}, {"/": ".."}, {7: "."}, {"a/b": "../.."}, {"/x/y": "/etc"}]
+)
+def test_a_cassette_that_somebody_wrote_has_no_other_text_replaced(folders, tmp_path):
+    assert not place_folders(folders, tmp_path, tmp_path)
+
+
 def test_the_work_tree_around_the_notebook_is_found_where_it_is_one_here(tmp_path):
     named = find_folders(
         {"a": ["/home/ada/proj/data/x"]}, Path("/home/ada/proj/nb"), Path("/home/ada/proj")
