@@ -12,18 +12,22 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from json.encoder import encode_basestring_ascii
 from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
 FOLDERS = "folders"
 """Of a record of what a tool did; on a run's end mark those of all its tools."""
-_BEFORE, _BEHIND = r"(?<![\w.-])", r"(?![\w-])(?!\.\w)"
-"""What may not stand around a folder's path in a text: it would be the path of another one."""
+_BEFORE = r"(?:(?<![\w.-])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})|(?<=\dm))"
+_BEHIND = r"(?![\w-])(?!\.\w)"
+"""What may not stand around a folder's path in a text: it would be the path of another one. JSON's
+escapes and the colours of a terminal (`\\n`, `[32m`) end in what looks like a letter.
+"""
 _LARGEST = 16 << 20
 """Characters of base64 that are looked into."""
 _NUMBERS = {int, float}
@@ -35,15 +39,21 @@ def find_folders(structure: Any, folder: Path | None, top: Path | None) -> dict[
     """
     if folder is None:
         return {}
-    known: dict[str, str] = {}
+    places, spelled = _find_places(folder, top)
+    named = {path for text in _iterate_texts(structure) for path in spelled.find(text)}
+    return {path: places[path] for path in sorted(named)}
+
+
+@lru_cache(8)
+def _find_places(folder: Path, top: Path | None) -> tuple[dict[str, str], _Spelled]:
+    """Where the two are from the first, by each of their paths; those paths as texts spell them."""
+    places: dict[str, str] = {}
     for place in (folder, top):
         if place is not None:
             where = os.path.relpath(os.path.realpath(place), os.path.realpath(folder))
             for path in (str(place.absolute()), os.path.realpath(place)):
-                known.setdefault(path, PurePath(where).as_posix())
-    spelled = _Spelled({path: path for path in known if _count_names(path)})
-    named = {path for text in _iterate_texts(structure) for path in spelled.find(text)}
-    return {path: known[path] for path in sorted(named)}
+                places.setdefault(path, PurePath(where).as_posix())
+    return places, _Spelled({path: path for path in places if _count_names(path)})
 
 
 def place_folders(
@@ -53,16 +63,22 @@ def place_folders(
     moved: dict[str, str] = {}
     left: set[str] = set()
     root = "" if folder is None else os.path.realpath(folder)
-    for path, where in recorded.items():
+    for name, where in recorded.items():
+        path = str(name)  # a recording may come from anybody
         place = os.path.normpath(os.path.join(root, str(where)))  # noqa: PTH118 - of texts
         if place == path:
             continue
         is_ours = place == root or (top is not None and place == os.path.realpath(top))
-        if is_ours and _count_names(path) > 1:
+        if is_ours and is_told_apart(path):
             moved[path] = place
         else:
             left.add(path)
     return MovedFolders(moved, left)
+
+
+def is_told_apart(path: str) -> bool:
+    """Whether a folder's path is told from other texts."""
+    return PurePath(path).is_absolute() and _count_names(path) > 1
 
 
 def _count_names(path: str) -> int:
@@ -172,7 +188,7 @@ class _Spelled:
 
 
 def _within_json(path: str) -> str:
-    return json.dumps(path)[1:-1]
+    return encode_basestring_ascii(path)[1:-1]
 
 
 def _is_text(content: bytes) -> bool:

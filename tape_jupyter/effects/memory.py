@@ -37,10 +37,12 @@ from tape_jupyter.effects.kept_code import find_kept, find_kept_inside
 from tape_jupyter.effects.kinds import SCALARS, Kind, kind_of_type
 from tape_jupyter.effects.libraries import LibraryState, is_same_look
 from tape_jupyter.effects.paths import (
+    MODEL_STATE,
     SUSPENDED,
     Step,
     handed,
     handed_on,
+    is_model,
     step_text,
     suspended_frame,
 )
@@ -386,7 +388,20 @@ class Snapshot:
             if id(node.value) in self._open_namespaces:
                 return now
             return {name: now[name] for name in node.state}
+        self._follow_model(node)
         return node.kind.copy_state(node.value)
+
+    def _follow_model(self, node: ReachedObject) -> None:
+        """A model that validates what is assigned has another container for what is no field of it."""
+        kind, name = node.step
+        if kind != "attribute" or name not in MODEL_STATE or node.above is None:
+            return
+        model = node.above.value
+        now = _read_inner(model, name) if is_model(type(model)) else node.value
+        if type(now) is type(node.value) and id(now) not in self._nodes:
+            del self._nodes[id(node.value)]
+            node.value = now
+            self._nodes[id(now)] = node
 
     def files(self) -> list[str]:
         """The files that databases and open files within reach may write to unseen."""

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from tape_jupyter.cassette import paths
 from tape_jupyter.comparison.outputs import places
 from tape_jupyter.core.copied_folder import CopiedFolder
+from tape_jupyter.core.moved_folders import is_told_apart
 from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.core.progress import ignore_progress
 from tape_jupyter.core.temp_dirs import scratch
@@ -102,7 +103,7 @@ def _name_recorded_folders(notebook: Path, replayed: Path) -> dict[str, str]:
     where: dict[str, str] = {}
     for path, place in originals.recorded_folders(notebook).items():
         here = os.path.normpath(replayed.parent / place)
-        if here != path:
+        if here != path and is_told_apart(path):
             where |= dict.fromkeys((path, here), f"<folder>/{place}".removesuffix("/."))
     return where
 

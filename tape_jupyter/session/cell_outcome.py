@@ -24,6 +24,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.index_entries import Entry
 from tape_jupyter.comparison.outputs import Output, output_lines, places
 from tape_jupyter.core.moved_folders import MovedFolders
@@ -31,8 +32,10 @@ from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.dataflow.static.names import assigned_names, transform
 from tape_jupyter.dataflow.tracing.handles import content_of
 from tape_jupyter.dataflow.tracing.tracker import Tracker
+from tape_jupyter.encoding.values.registry import CannotFreeze, freeze, thaw
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.files.databases import BESIDE
+from tape_jupyter.files.originals import KEY
 from tape_jupyter.secrets.registry import Secrets, names_a_secret
 from tape_jupyter.session import pins
 from tape_jupyter.session.cell import TapedCell
@@ -60,11 +63,16 @@ _WHY_OTHERWISE = (
 
 
 def note_outcome(
-    cell: TapedCell, outputs: Sequence[Output] | None, tracker: Tracker, secrets: Secrets
+    cell: TapedCell,
+    outputs: Sequence[Output] | None,
+    tracker: Tracker,
+    secrets: Secrets,
+    folders: MovedFolders,
 ) -> None:
     """Have the end mark of a recording tell what the cell showed (None: not all of it is known),
     left and wrote; a replay of the whole recording says what is another now. Files count as outputs
-    do; so does, where it played tools, what only they can have left.
+    do; so does, where it played tools, what only they can have left. Variables may name `folders` as
+    they are here.
     """
     if not cell.replaying or cell.recording.run:
         lines = _list_lines(cell, outputs, secrets)
@@ -79,7 +87,7 @@ def note_outcome(
         }
     elif recorded := _find_recorded(cell):
         shown = _compare_shown(recorded.get("shown"), _list_lines(cell, outputs, secrets))
-        variables = list(_list_other_variables(recorded.get("left"), tracker))
+        variables = list(_list_other_variables(recorded.get("left"), tracker, folders))
         files = list(_list_other_files(recorded.get("wrote"), cell.folder))
         left = _describe_left([*variables, *files])
         for difference, why in zip([*shown, *left], (f". {_WHY_OTHERWISE}", ""), strict=False):
@@ -88,7 +96,10 @@ def note_outcome(
         if variables and any(map(_is_of_tool, cell.execution.played)):
             assigned = assigned_names(transform(cell.request.source))
             of_tools = [name for name in variables if name not in assigned]
-        cell.findings.unheld += _describe_left([*of_tools, *files])
+        begun_otherwise = _list_unkept_starts(cell.cassette)
+        cell.findings.unheld += _describe_left(
+            [*of_tools, *(each for each in files if each not in begun_otherwise)]
+        )
 
 
 def _is_of_tool(entry: Entry) -> bool:
@@ -201,11 +212,41 @@ def _describe_left(others: Sequence[str]) -> list[str]:
     return []
 
 
-def _list_other_variables(recorded: object, tracker: Tracker) -> Iterator[str]:
+def _list_other_variables(
+    recorded: object, tracker: Tracker, folders: MovedFolders
+) -> Iterator[str]:
     if isinstance(recorded, Mapping):
         for name, value in tracker.fingerprint_data(map(str, recorded)).items():
-            if recorded[name] != (_digest(value) if value else ""):
+            now = _digest(value) if value else ""
+            if recorded[name] not in (now, _digest_as_recorded(name, tracker, folders)):
                 yield name
+
+
+def _digest_as_recorded(name: str, tracker: Tracker, folders: MovedFolders) -> str | None:
+    """Of a variable that names folders, which it named as they were when it was recorded; None of any
+    other.
+    """
+    if not folders:
+        return None
+    try:
+        structure = freeze(tracker.variables.value(name))
+        recorded = folders.recorded(structure)
+        return None if recorded is structure else _digest(tracker.fingerprint_value(thaw(recorded)))
+    except (CannotFreeze, CassetteError):
+        return None
+
+
+def _list_unkept_starts(cassette: Cassette | None) -> set[str]:
+    """In words, the files that the recording began with and of which it does not hold what they were:
+    a replay begins with what they are now, which is said (files/originals.py).
+    """
+    ends = cassette.ended.values() if cassette is not None else ()
+    firsts = [each for end in ends for each in end.get(KEY, ()) if isinstance(each, Mapping)]
+    return {
+        f"the file {each.get('path')}"
+        for each in firsts
+        if each.get("before") != "none" and "base64" not in each
+    }
 
 
 def _list_other_files(recorded: object, folder: Path | None) -> Iterator[str]:

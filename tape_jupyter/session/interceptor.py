@@ -110,7 +110,7 @@ class Interceptor(Tape):
         self._pid = os.getpid()
         self.telemetry = Telemetry()
         self._history = BodyHistory(b'"tool')
-        self._folders = RecordedFolders()
+        self.folders = RecordedFolders()
         self._changed: set[str] = set()
         """Types of arguments that recorded calls changed, and that a replay may have left as they
         are.
@@ -221,7 +221,7 @@ class Interceptor(Tape):
         if cell.execution.runs_tools and isinstance(call, FunctionCall) and _has_local_body(call):
             return None  # as when it ran untaped
         self.desk.calling()
-        self._folders.begin(cell)
+        self.folders.begin(cell)
         try:
             if isinstance(call, Request):
                 return self._begin_http_call(cell, origin, call)
@@ -287,7 +287,7 @@ class Interceptor(Tape):
                 return telemetry.unsent(request, cell)
             return telemetry.passing(request, cell)
         self.desk.secrets.learn_request(request)
-        request = self._folders.as_recorded(request, partial(self._is_request_recorded, cell))
+        request = self.folders.as_recorded(request, partial(self._is_request_recorded, cell))
         growing = self._history.build_growing_body(request.body)
         if self._is_certainly_live(cell, request, growing):
             # its match key is computed when somebody asks for it: the program does not wait for it
@@ -397,9 +397,9 @@ class Interceptor(Tape):
         self, cell: TapedCell, call: FunctionCall
     ) -> tuple[FunctionCall, MatchedRequest]:
         """A call that names a folder as it is here is the one that named it as it was."""
-        asked = freeze_call(call, self.desk.secrets, self._folders.of_copy)
-        if self._folders.has_moved and not self._is_recorded(cell, asked[1]):
-            moved = freeze_call(call, self.desk.secrets, self._folders.moved)
+        asked = freeze_call(call, self.desk.secrets, self.folders.of_copy)
+        if self.folders.has_moved and not self._is_recorded(cell, asked[1]):
+            moved = freeze_call(call, self.desk.secrets, self.folders.moved)
             if self._is_recorded(cell, moved[1]):
                 return moved
         return asked
@@ -434,7 +434,7 @@ class Interceptor(Tape):
             if isinstance(value, Value):
                 random.follow_draws(cell, entry.name, value.moved)
                 self._changed.update(value.changed)
-                value, folders = self._folders.as_here(cell, value)
+                value, folders = self.folders.as_here(cell, value)
                 effects = RecordedEffects(cell, call, entry.name, value, folders)
             return Play(value, self._build_gate(cell, entry, value), effects=effects)
         self._open_run(cell, call)

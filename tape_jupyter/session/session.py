@@ -462,7 +462,8 @@ class TapeSession:
             call.cell_ended(interrupted=interrupted)
         cell.task = None
         if self.tracker is not None and not (cell.request.block or interrupted):
-            note_outcome(cell, self.list_outputs(), self.tracker, self.secrets)
+            folders = self._boundary.folders.moved
+            note_outcome(cell, self.list_outputs(), self.tracker, self.secrets, folders)
         self._end_run(cell, error, interrupted)
         self._guard.take_refusals()  # the cell has them; their tracebacks hold sockets
         cell.recording.going.clear()

@@ -610,9 +610,9 @@ class RecordedEffects:
 
     def _redo_files(self, files: Sequence[Mapping[str, Any]]) -> None:
         cell = self._cell
-        if cell.rerun:
-            self._note_doubts(found_otherwise(files, cell.folder))
         place = ReplayedFolder(cell.folder, cell.cassette, self._folders)
+        if cell.rerun:
+            self._note_doubts(found_otherwise(files, place))
         for problem in redo_files(files, place, rerun=cell.rerun):
             self._report_problem(problem)
 

@@ -353,18 +353,18 @@ def redo_descriptors(records: Sequence[Mapping[str, Any]], folder: Path | None) 
     return descriptors.redo(records, paths)
 
 
-def found_otherwise(files: Sequence[Mapping[str, Any]], folder: Path | None) -> list[str]:
+def found_otherwise(files: Sequence[Mapping[str, Any]], place: ReplayedFolder) -> list[str]:
     """The names of the files that the recorded body wrote over and that do not hold now what it
     found: it may have read them.
     """
-    return [str(each["file"]) for each in files if folder and _is_different_now(each, folder)]
+    return [str(each["file"]) for each in files if _is_different_now(each, place)]
 
 
-def _is_different_now(each: Mapping[str, Any], folder: Path) -> bool:
+def _is_different_now(each: Mapping[str, Any], place: ReplayedFolder) -> bool:
     try:
-        if each["now"] in (ABSENT, FOLDER) or _find_appended_bytes(each):
+        if place.folder is None or each["now"] in (ABSENT, FOLDER) or _find_appended_bytes(each):
             return False
-        now = _digest_file(resolve_inside(folder, str(each["file"])))
+        now = place.digest(resolve_inside(place.folder, str(each["file"])))
         return "link" not in each and now not in (each["was"], each["now"])
     except (OSError, TapeError, KeyError, TypeError, ValueError):  # which putting it back says
         return False

@@ -556,7 +556,7 @@ def _instructions(code: types.CodeType) -> Iterator[Any]:
         yield (
             list(_instructions(constant))
             if isinstance(constant, types.CodeType)
-            else repr(constant)
+            else re.sub(r" at 0x[0-9a-f]+", "", repr(constant))
         )
 
 

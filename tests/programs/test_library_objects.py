@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import bs4
 import networkx
+import pydantic
 import pytest
 import requests
 from sortedcontainers import SortedDict
@@ -249,3 +250,29 @@ def test_a_cassette_has_no_objects_made_that_act(kind, attributes):
     redo = Redo([{"at": "made[0]", "class": kind, "attributes": attributes}], Scope(None, {}))
     redo.run()
     assert redo.problems
+
+
+class Item(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(validate_assignment=True, extra="allow")
+    name: str
+
+
+def test_a_model_that_validates_assignments_has_what_a_tool_gave_it_besides_its_fields():
+    """pydantic puts another dict in the place of the one that holds it."""
+
+    def program():
+        item = Item(name="tea", colour="green")
+        held = [item]
+
+        @tape.tool
+        def weigh(grams):
+            bodies.append(grams)
+            item.grams = grams
+            held[0].name = f"{item.name} {grams}"
+            item.model_extra["boxes"] = [grams]
+
+        weigh(1)
+        weigh(20)
+        return repr(item), item.model_extra, sorted(item.model_fields_set)
+
+    assert same(program)[1] == {"colour": "green", "grams": 20, "boxes": [20]}

@@ -238,7 +238,7 @@ def _save(path: Path, ran: Sequence[tuple[Ran, Sequence[tuple[str, dict[str, Any
 
 def files(folder: Path) -> dict[str, str]:
     """Digests of what lies in a folder, by path; a folder is told as such. Of a database its tables and rows count: its
-    pages and its counters of changes differ with who wrote them.
+    pages and its counters of changes differ with who wrote them. A text may name the folder.
     """
     found = {}
     for path in sorted(folder.rglob("*")):
@@ -250,7 +250,7 @@ def files(folder: Path) -> dict[str, str]:
         elif path.is_dir():
             found[str(place)] = "folder"
         else:
-            data = path.read_bytes()
+            data = path.read_bytes().replace(os.fsencode(folder), b"<folder>")
             if data.startswith(b"SQLite format 3\0"):
                 found[str(place)] = (
                     f"database {hashlib.sha256(_rows(path).encode()).hexdigest()[:12]}"
@@ -317,7 +317,9 @@ def _plain(data: Any, folder: Path) -> str:
 
 def _placed(state: Mapping[str, str], folder: Path) -> dict[str, str]:
     return {
-        place: _KEY.sub("<key>", words).replace(str(folder), "<folder>")
+        place.replace(str(folder), "<folder>"): _KEY.sub("<key>", words).replace(
+            str(folder), "<folder>"
+        )
         for place, words in state.items()
     }
 

@@ -26,6 +26,7 @@ from tests.working_agents import (
     surroundings,
     tables,
     troubles,
+    visitors,
 )
 from tests.working_agents.written import AgentNotebook
 
@@ -50,6 +51,7 @@ FAMILIES = {
         researchers,
         builders,
         newcomers,
+        visitors,
     )
 }
 NOTEBOOKS = {each.name: each for family in FAMILIES.values() for each in family}

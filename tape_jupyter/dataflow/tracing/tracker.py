@@ -187,6 +187,10 @@ class Tracker:
         entry = self.history.entries[-1] if self.history.entries else None
         return entry if entry is not None and entry.run and self._open is None else None
 
+    def fingerprint_value(self, value: Any) -> str:
+        """The same of one value that stands in for a variable's."""
+        return fingerprint(value, self.shell.user_ns, seconds=LEAST).digest
+
     def fingerprint_data(self, names: Iterable[str]) -> dict[str, str]:
         """Fingerprints of these variables (of a module's: `module:name`) as they are now, "" of those
         that are not there. Left out is what is no data, or takes long.

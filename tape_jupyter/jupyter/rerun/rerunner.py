@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter.cassette import paths
@@ -20,6 +21,7 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.moved_folders import FOLDERS, place_folders
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.dataflow.downstream import HOLDS
 from tape_jupyter.dataflow.history import History
@@ -56,7 +58,7 @@ from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import Divergence, TapedCell
 from tape_jupyter.session.cell_words import is_quiet
 from tape_jupyter.session.options import Word, parse_line
-from tape_jupyter.session.tool_files import found_otherwise
+from tape_jupyter.session.tool_files import ReplayedFolder, found_otherwise
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.history import Execution
@@ -411,11 +413,7 @@ class Rerunner:
                 name, self._current_machine.differing, tracker.variables
             )
             drawn = moved and not moved.isdisjoint(call.moved())
-            if (
-                variables
-                or drawn
-                or found_otherwise(call.did().get("files", ()), take.root.parent.parent)
-            ):
+            if variables or drawn or _found_other_files(call.did(), take.root.parent.parent):
                 tool_names[name] = None
         return tuple(tool_names)
 
@@ -843,3 +841,9 @@ def _build_no_proof(machine: Rerun) -> RerunProof:
 
 def _ignore_event(_about: str, _payload: dict[str, Any]) -> None:
     """Nobody listens."""
+
+
+def _found_other_files(did: Mapping[str, Any], folder: Path) -> bool:
+    """Whether files that a recorded tool wrote over are not as it found them."""
+    moved = place_folders(did.get(FOLDERS, {}), folder, None)
+    return bool(found_otherwise(did.get("files", ()), ReplayedFolder(folder, moved=moved)))

@@ -190,6 +190,31 @@ def test_what_a_tool_did_not_do_again_is_said_whatever_the_program_does_to_its_o
     ), cell
 
 
+PLACES = """import tape_jupyter as tape
+from pathlib import Path
+made, root = {}, Path.cwd()
+@tape.tool
+def make(name):
+    place = Path.cwd() / name
+    place.write_text(f"in {place}")
+    made[name] = [place, str(place)]
+    print("made", place)
+    return f"made {place}"
+told = make("a.txt")
+told, made["a.txt"][0].relative_to(root), made["a.txt"][0].read_text()"""
+
+
+def test_a_clone_of_the_folder_replays_the_same_with_its_own_paths(tmp_path):
+    folder, clone = tmp_path / "book", tmp_path / "clone of ada" / "book"
+    folder.mkdir()
+    path = notebook(folder / "n.ipynb", PLACES, "print(told, made)")
+    assert statuses(run(headless_run.record_notebook, path)[0][0]) == ["ok", "ok"]
+    shutil.move(folder, clone)
+    replayed, _ = run(headless_run.replay_notebook, clone / "n.ipynb")
+    assert statuses(replayed) == ["same", "same"], replayed
+    assert "not as the recorded" not in "".join(each.tape for each in replayed)
+
+
 WRITES = """import os, pathlib
 import tape_jupyter as tape
 @tape.tool

@@ -88,6 +88,16 @@ def make(name):
     return str(place)
 
 @tape.tool
+def every():
+    bodies.append(1)
+    return json.dumps("\\n".join(str(each) for each in sorted(Path.cwd().glob("*.txt"))))
+
+@tape.tool
+def count(text):
+    bodies.append(text)
+    return text.count("n/")
+
+@tape.tool
 def use(places, more):
     bodies.append(places)
     text = Path(places[0]).read_text()
@@ -98,7 +108,7 @@ def use(places, more):
 def found():
     place = make("a.txt")
     first = use([place], {"at": Path(place)})
-    return first, use([make("a.txt")], {"at": Path(place)}), Path(place).read_text().count("proj")
+    return count(every()), first, use([make("a.txt")], {"at": Path(place)}), Path(place).read_text().count("proj")
 """)
     assert live == again and not report.warnings
 
@@ -175,7 +185,7 @@ def test_in_a_copy_of_the_folder_older_recordings_too(tmp_path, monkeypatch):
     monkeypatch.setattr(CopiedFolder, "guard", lambda _: None)
     monkeypatch.setenv(VARIABLE, CopiedFolder(str(copy), str(own)).variable()[VARIABLE])
     monkeypatch.chdir(copy)
-    monkeypatch.setattr(session.get()._boundary, "_folders", RecordedFolders())
+    monkeypatch.setattr(session.get()._boundary, "folders", RecordedFolders())
     with tape.replaying("a.tape.yaml"):
         assert found() == str(copy / "x")
 
@@ -184,6 +194,13 @@ def test_a_folder_of_one_name_is_told_from_no_address_and_is_left():
     named = find_folders(["GET /app/login"], Path("/app"), None)
     folders = place_folders(named, Path("/home/ada/app"), None)
     assert not folders and folders.left == {"/app"}
+
+
+@pytest.mark.parametrize(
+    "folders", [{"": "."}, {"5": "."}, {"/": ".."}, {7: "."}, {"a/b": "../.."}, {"/x/y": "/etc"}]
+)
+def test_a_cassette_that_somebody_wrote_has_no_other_text_replaced(folders, tmp_path):
+    assert not place_folders(folders, tmp_path, tmp_path)
 
 
 def test_the_work_tree_around_the_notebook_is_found_where_it_is_one_here(tmp_path):
@@ -201,6 +218,14 @@ def test_the_work_tree_around_the_notebook_is_found_where_it_is_one_here(tmp_pat
 @pytest.mark.parametrize("here", ["/home/ada/proj/clone", "/home/ada", "/srv/a b/é"])
 def test_what_is_asked_is_what_was_recorded(here):
     moved = MovedFolders({"/home/ada/proj": here})
+    lines = (
+        "a\n/home/ada/proj/x\n/home/ada/proj\t\x1b[32m/home/ada/proj\x1b[0m \u2192/home/ada/proj"
+    )
+    body = json.dumps([lines])
+    for text in (lines, body, json.dumps(body), body.encode()):
+        assert moved.recorded(moved.here(text)) == text
+    assert json.loads(moved.here(body)) == [moved.here(lines)]
+    assert moved.here(lines).count(here) == 4
     texts = [
         "/home/ada/proj/x",
         json.dumps({"at": "/home/ada/proj"}),
