@@ -300,6 +300,7 @@ class NotebookReplay:
     def run(self) -> int:
         """Replay it once and tell what came out; gives the exit code."""
         from tape_jupyter.headless import run as headless_run
+        from tape_jupyter.reports.untaped_cells import describe_untaped_cells
 
         options = dict(self.options)
         if self.strict:
@@ -310,6 +311,7 @@ class NotebookReplay:
             runs = headless_run.replay_notebook(
                 self.notebook, progress.starting, progress.print_cell, self.timeout, options, notes.append
             )  # fmt: skip
+        notes += describe_untaped_cells(self.notebook)
         self._say_what_came_out(runs, notes, sorted(self._list_take_files() - before))
         return _compute_exit_code(runs)
 
