@@ -101,6 +101,10 @@ class CodeWatch:
         """Code of libraries, from cell to cell: its package and its name, none of the machinery's."""
         self._builtins: set[Any] = set()
         """Functions of `builtins`."""
+        self._called: set[tuple[Any, ...]] = set()
+        """Functions of C that were heard of in this cell: by the code that calls them, what they are
+        of, and their names.
+        """
         self._left = EVENTS
         self._on = False
         self._done = False
@@ -119,6 +123,7 @@ class CodeWatch:
         self._ran, self._left, self._on, self._done = ExecutedCode(), EVENTS, True, False
         self._lines = last
         self._seen.clear()
+        self._called.clear()
         hook: Any = type(sys.displayhook).__call__
         self._display = getattr(hook, "__code__", None)
         if sys.version_info >= (3, 12):
@@ -136,6 +141,7 @@ class CodeWatch:
             self._stop_profiling()
         self._on, self._top = False, None
         self._seen.clear()
+        self._called.clear()
         return self._ran
 
     def close(self) -> None:
@@ -272,7 +278,15 @@ class CodeWatch:
         """What is called at each call and return while a cell runs: short, since a cell waits for
         each.
         """
-        seen, builtins = self._seen, self._builtins
+        seen, builtins, called = self._seen, self._builtins, self._called
+
+        def handle_builtin(frame: FrameType, function: Any) -> None:
+            owner = function.__self__
+            of = owner if isinstance(owner, type) else type(owner)
+            call = (identity(frame.f_code), of, function.__module__, function.__name__)
+            if call not in called:
+                called.add(call)
+                self._record_builtin(function, frame.f_code, frame.f_globals.get("__name__"))
 
         def handle_event(frame: FrameType, kind: str, arg: Any) -> None:
             if kind in {"return", "c_return"}:
@@ -287,7 +301,7 @@ class CodeWatch:
                 if identity(frame.f_code) not in seen:
                     self._record_code(frame.f_code, frame)
             elif kind == "c_call" and type(arg.__self__) not in _DULL and arg not in builtins:
-                self._record_builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
+                handle_builtin(frame, arg)
             self._left -= 1
             if self._left <= 0:
                 self._ran.complete = self._ran.whole_builtins = False
