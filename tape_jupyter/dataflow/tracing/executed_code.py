@@ -218,6 +218,14 @@ class CodeWatch:
         if len(self._known) < _KNOWN:
             self._known[identity(code)] = code, package if function else "", function
 
+    def _hear_builtin(self, function: Any, frame: FrameType) -> None:
+        owner = function.__self__
+        of = owner if isinstance(owner, type) else type(owner)
+        call = (identity(frame.f_code), of, function.__module__, function.__name__)
+        if call not in self._called:
+            self._called.add(call)
+            self._record_builtin(function, frame.f_code, frame.f_globals.get("__name__"))
+
     def _record_builtin(self, function: Any, caller: CodeType, module: Any) -> None:
         if isinstance(module, str) and (
             module.partition(".")[0] in MACHINERY or _is_import_machinery(module, caller)
@@ -278,15 +286,7 @@ class CodeWatch:
         """What is called at each call and return while a cell runs: short, since a cell waits for
         each.
         """
-        seen, builtins, called = self._seen, self._builtins, self._called
-
-        def handle_builtin(frame: FrameType, function: Any) -> None:
-            owner = function.__self__
-            of = owner if isinstance(owner, type) else type(owner)
-            call = (identity(frame.f_code), of, function.__module__, function.__name__)
-            if call not in called:
-                called.add(call)
-                self._record_builtin(function, frame.f_code, frame.f_globals.get("__name__"))
+        seen, builtins = self._seen, self._builtins
 
         def handle_event(frame: FrameType, kind: str, arg: Any) -> None:
             if kind in {"return", "c_return"}:
@@ -301,7 +301,7 @@ class CodeWatch:
                 if identity(frame.f_code) not in seen:
                     self._record_code(frame.f_code, frame)
             elif kind == "c_call" and type(arg.__self__) not in _DULL and arg not in builtins:
-                handle_builtin(frame, arg)
+                self._hear_builtin(arg, frame)
             self._left -= 1
             if self._left <= 0:
                 self._ran.complete = self._ran.whole_builtins = False
