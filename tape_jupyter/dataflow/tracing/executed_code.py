@@ -101,10 +101,6 @@ class CodeWatch:
         """Code of libraries, from cell to cell: its package and its name, none of the machinery's."""
         self._builtins: set[Any] = set()
         """Functions of `builtins`."""
-        self._called: set[tuple[Any, ...]] = set()
-        """Functions of C that were heard of in this cell: by the code that calls them, what they are
-        of, and their names.
-        """
         self._left = EVENTS
         self._on = False
         self._done = False
@@ -123,7 +119,6 @@ class CodeWatch:
         self._ran, self._left, self._on, self._done = ExecutedCode(), EVENTS, True, False
         self._lines = last
         self._seen.clear()
-        self._called.clear()
         hook: Any = type(sys.displayhook).__call__
         self._display = getattr(hook, "__code__", None)
         if sys.version_info >= (3, 12):
@@ -141,7 +136,6 @@ class CodeWatch:
             self._stop_profiling()
         self._on, self._top = False, None
         self._seen.clear()
-        self._called.clear()
         return self._ran
 
     def close(self) -> None:
@@ -218,14 +212,6 @@ class CodeWatch:
         if len(self._known) < _KNOWN:
             self._known[identity(code)] = code, package if function else "", function
 
-    def _hear_builtin(self, function: Any, frame: FrameType) -> None:
-        owner = function.__self__
-        of = owner if isinstance(owner, type) else type(owner)
-        call = (identity(frame.f_code), of, function.__module__, function.__name__)
-        if call not in self._called:
-            self._called.add(call)
-            self._record_builtin(function, frame.f_code, frame.f_globals.get("__name__"))
-
     def _record_builtin(self, function: Any, caller: CodeType, module: Any) -> None:
         if isinstance(module, str) and (
             module.partition(".")[0] in MACHINERY or _is_import_machinery(module, caller)
@@ -301,7 +287,7 @@ class CodeWatch:
                 if identity(frame.f_code) not in seen:
                     self._record_code(frame.f_code, frame)
             elif kind == "c_call" and type(arg.__self__) not in _DULL and arg not in builtins:
-                self._hear_builtin(arg, frame)
+                self._record_builtin(arg, frame.f_code, frame.f_globals.get("__name__"))
             self._left -= 1
             if self._left <= 0:
                 self._ran.complete = self._ran.whole_builtins = False
