@@ -283,7 +283,9 @@ class Cassette(Derived):
             )
         self._prime_request_folder(head.run)
         if beginning is None or not beginning.is_current(self._folder):
-            matched_request = MatchedRequest(head.match, head.exact, head.request_json, head.clean)
+            matched_request = MatchedRequest(
+                head.match, head.exact, head.request_json, head.clean, spelled=head.spelled
+            )
             beginning = begin_record(head.run, call, matched_request, secrets, self._folder)
         text = self._record_text(head, beginning, reply, secrets)
         remember = beginning.remember

@@ -47,7 +47,8 @@ class Head:
     """What a record says of a call besides its request and its reply.
 
     `clean` is not written: the Secrets.version that found nothing in the request (match_key.MatchedRequest);
-    nor are `request_json` and `reply_json`, the JSON of the two bodies where they were read on the way. `frozen`
+    nor are `request_json` and `reply_json`, the JSON of the two bodies where they were read on the way, and
+    `spelled`, the request's as a record shows it, where that is proven. `frozen`
     says that the call did not go out: "stub", or the recorded call that answered it ("RUN/ID").
     `diverged` says what became of a replayed call that was not recorded: "live", "stale" (`frozen`
     names what answered it), "hand" (a person's reply).
@@ -70,6 +71,7 @@ class Head:
     request_json: Any = None
     reply_json: Any = None
     discriminator: str = ""
+    spelled: Spelled | None = None
 
     def record(self) -> dict[str, Any]:
         span = list(self.where.span)

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -140,6 +140,9 @@ class DeferredList(Sequence[T]):
 
     def __len__(self) -> int:
         return len(self._collect_items())
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._collect_items())
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Sequence):

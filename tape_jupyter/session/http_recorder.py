@@ -265,7 +265,7 @@ class RecorderBase:
             self.where, moment_text(self.at), self._measure_elapsed(),
             kit, name, row.error,
             self.matched_request.exact, self.matched_request.clean, self.frozen, self.diverged,
-            self.matched_request.json, self._json, self.matched_request.discriminator,
+            self.matched_request.json, self._json, self.matched_request.discriminator, self.matched_request.spelled,
         )  # fmt: skip
         try:
             if self.over is not None:

@@ -83,6 +83,9 @@ def _find_earlier_run(tape: Cassette, cell: TapedCell) -> str:
     """The newest other recording of this cell."""
     cell_identity = cell.execution.cell
     for record in reversed(tape.runs):
+        names = (str(record.get("cell") or ""), str(record.get("source") or ""))
+        if cell_identity.cell_id != names[0] and cell_identity.source != names[1]:
+            continue
         run = run_of(record)
         if run.id != cell.recording.run and not run.parent and run.cell.same_cell(cell_identity):
             return run.id

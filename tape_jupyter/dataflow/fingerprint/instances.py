@@ -210,20 +210,23 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
             walk.visit_value(original, depth, foreign=foreign)
             return
         walk.foreigners += 1
-        walk.kinds.add(root_module(kind))
-        plumbing = _look_at_class(kind).plumbing
-        if plumbing and (foreign or kind is not threading.local):
-            walk.hash_text(plumbing)
+        known = _look_at_class(kind)
+        walk.kinds.add(known.root)
+        if known.plumbing and (foreign or kind is not threading.local):
+            walk.hash_text(known.plumbing)
             return
         if walk.foreigners > FOREIGN_NODES:
             walk.partial = True
             walk.hash_text(f"more {kind.__qualname__}")
             return
-    of_class(walk, kind, depth)
-    beneath = _visit_beneath(walk, value, depth, foreign=foreign)
+        walk.hash_text(known.text)
+        bare, native = known.bare, known.root in _CARRIERS
+    else:
+        of_class(walk, kind, depth)
+        bare, native = _find_bare(kind), True
+    beneath = _visit_beneath(walk, value, bare, depth, foreign=foreign)
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
-    native = users or root_module(kind) in _CARRIERS
     if attributes(walk, value, kind, depth, foreign=foreign or not native):
         walk.partial = walk.partial or (not beneath and _keeps_native_state(kind))
     elif not beneath:
@@ -277,7 +280,16 @@ def _describe_plumbing(kind: type) -> str:
     return ""
 
 
-def _visit_beneath(walk: Walk, value: Any, depth: int, *, foreign: bool) -> bool:
+def _find_bare(kind: type) -> Callable[[Any], Any] | None:
+    """What gives that which a builtin class beneath this one holds, past what the class made of it;
+    None where there is none.
+    """
+    return next((bare for base, bare in _PLAIN.items() if issubclass(kind, base)), None)
+
+
+def _visit_beneath(
+    walk: Walk, value: Any, bare: Callable[[Any], Any] | None, depth: int, *, foreign: bool
+) -> bool:
     """What the builtin class that a value's class derives from holds of it, past what the class
     made of that. What lies in a library's object is asked less: no future what became of it, no
     lock and no file whether it is held or open.
@@ -286,10 +298,9 @@ def _visit_beneath(walk: Walk, value: Any, depth: int, *, foreign: bool) -> bool
         walk.dim.add(identity(value))
         if isinstance(value, FUTURES):
             return False
-    for base, bare in _PLAIN.items():
-        if isinstance(value, base):
-            walk.visit_value(bare(value), depth, foreign=False)
-            return True
+    if bare is not None:
+        walk.visit_value(bare(value), depth, foreign=False)
+        return True
     if is_memory(type(value)):
         if owns_memory(value):
             walk.visit_value(bytes(value), depth, foreign=False)
@@ -365,6 +376,11 @@ def visit_referents(walk: Walk, value: Any, depth: int) -> None:
 class LibraryClass:
     """What is known of the objects of a library's class."""
 
+    root: str
+    """The package that it belongs to."""
+    text: str
+    """What is said of the class itself."""
+    bare: Callable[[Any], Any] | None
     plumbing: str
     """What is said of one that holds nothing of a program's state; "" of any other."""
     passing: frozenset[str]
@@ -381,6 +397,7 @@ def _look_at_class(kind: type) -> LibraryClass:
     """Looked up once: nobody changes a library's class."""
     known = _known_classes.get(kind)
     if known is None:
+        module = kind.__module__ if isinstance(kind.__module__, str) else ""
         bases = type.__dict__["__mro__"].__get__(kind)
         passing = frozenset().union(*(_PASSING.get(root_module(base), ()) for base in bases))
         members: dict[str, Any] = {}
@@ -388,8 +405,15 @@ def _look_at_class(kind: type) -> LibraryClass:
             members.update(type.__dict__["__dict__"].__get__(base))
         cached = {k for k, each in members.items() if isinstance(each, functools.cached_property)}
         slots = tuple(slot for slot in _find_slots(kind) if slot[0] not in passing)
-        known = LibraryClass(_describe_plumbing(kind), passing, frozenset(cached), slots)
-        _known_classes[kind] = known
+        known = _known_classes[kind] = LibraryClass(
+            root_module(kind),
+            f"class {module}.{kind.__qualname__}",
+            _find_bare(kind),
+            _describe_plumbing(kind),
+            passing,
+            frozenset(cached),
+            slots,
+        )
     return known
 
 

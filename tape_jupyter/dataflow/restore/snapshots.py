@@ -120,6 +120,8 @@ class Memento:
     """
     changeable: list[Any] = field(default_factory=list)
     """The objects that `puts` change."""
+    watchable: list[Any] = field(default_factory=list)
+    """Of these, those that can be weakly referred to."""
     dark: list[str] = field(default_factory=list)
     """Types of C that show nothing of what they hold."""
     size: int = 0
@@ -201,6 +203,8 @@ class _Walk:
                     return self.memento
                 if len(self.memento.puts) > puts:
                     self.memento.changeable.append(each)
+                    if type(each).__weakrefoffset__:
+                        self.memento.watchable.append(each)
                 todo.append(iter(children))
                 break
             else:

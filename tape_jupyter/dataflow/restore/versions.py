@@ -321,7 +321,7 @@ class Keeper:
         """A weak reference made after a value was kept must see it go when the notebook drops it."""
         for entry in self._history:
             for name in entry.kept.keys() & entry.mementos.keys():
-                if any(map(is_weakly_watched, entry.mementos[name].changeable)):
+                if any(map(is_weakly_watched, entry.mementos[name].watchable)):
                     self._release_value(entry, name, WEAKLY_WATCHED)
 
     def _release_overwritten(self, name: str, changers: list[int], by: Execution) -> None:

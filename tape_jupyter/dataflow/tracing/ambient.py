@@ -581,21 +581,32 @@ def take_ambient(
     `near`: the packages whose code ran since they were as `before`, or was at hand; what none of
     them changes is not looked at again. None: not known.
     """
+    if before is None or near is None or not near <= _OWN:
+        return complete_ambient({})
+    same = {name for name, part in PARTS.items() if part.by and near.isdisjoint(part.by)}
+    return complete_ambient({name: before[name] for name in same & before.keys()})
+
+
+def complete_ambient(known: Mapping[str, Any]) -> dict[str, Any]:
+    """All parts as they are now, of which these are known."""
     parts: dict[str, Any] = {}
-    kept = {} if before is None or near is None or not near <= _OWN else before
     for name, part in PARTS.items():
         if part.needs and part.needs not in sys.modules:
             continue
-        if name in kept and part.by and near is not None and near.isdisjoint(part.by):
-            parts[name] = kept[name]
-            continue
         try:
-            parts[name] = part.capture()
+            parts[name] = known[name] if name in known else part.capture()
         except Exception:  # noqa: S112 - a part of another library that is not as we know it
             continue
     return parts
 
 
+def keep_unpinned(parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Of these, those that are the same whether or not a cell is taped."""
+    return {name: parts[name] for name in _UNPINNED & parts.keys()}
+
+
+_UNPINNED = bag("modules umask logging")
+"""Parts that nothing of the tape holds or changes, of those that take a while to look at."""
 _OWN = frozenset(name.lstrip("_") for name in sys.stdlib_module_names) | {""}
 """Python's own packages."""
 

@@ -733,13 +733,13 @@ def _find_amended_names(seen: ExecutionFacts, draft: Draft) -> Iterable[str]:
     writes does not.
     """
     used = draft.statement.uses
-    for name in draft.reads:
+    for name in draft.reads & {touch.root for touch in used.touches}:
         if name in used.bare or any(
             root == name for root, p in used.parts if not p.endswith(".append()")
         ):
             continue
         ways = [t for t in used.touches if t.root == name]
-        stores = ways and all(t.how in ("item", "attr") and t.path for t in ways)
+        stores = all(t.how in ("item", "attr") and t.path for t in ways)
         if name not in draft.weak and (
             stores or tracing_paths.appended(name, used, seen.variables)
         ):

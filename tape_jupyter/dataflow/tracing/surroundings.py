@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import types
+from collections.abc import Iterable
 from typing import Any
 
 from tape_jupyter.core.user_code import MACHINERY, bag
@@ -120,8 +121,15 @@ class Surroundings:
         self.seen = seen
         self._reached_whole = seen.ran.whole_builtins
         self._claimants: dict[str, list[Statement]] = {}
+        self._identifiers = frozenset[str]()
+        """Every name and attribute in the draft that is added now, and in the code that it reaches."""
+        self._impure = _find_impure_packages(seen.ran.packages)
+        """Packages that ran and may look at anything."""
+        self._differs = _find_different_names(seen) if seen.background else frozenset[str]()
+        """Names that hold something else than before."""
 
     def add(self, draft: Draft) -> None:
+        self._identifiers = self._find_identifiers(draft)
         self._add_files(draft)
         self._add_libraries(draft)
         self._add_ambient(draft)
@@ -141,30 +149,21 @@ class Surroundings:
         """Whether tasks or threads that run on may show in it: it waits for them, or something
         changed by itself.
         """
-        known = {*draft.reach, *self.seen.variables.sharing(draft.reach)}
-        changed = set()
-        for name, was in self.seen.before.items():
-            now = self.seen.variables.prints.get(name)
-            if was and now and now.digest != was.digest:
-                changed.add(name)
-        return (
-            draft.statement.uses.awaits
-            or bool(self._find_identifiers(draft) & _WAITING)
-            or bool(changed - known)
-        )
+        if draft.statement.uses.awaits or not self._identifiers.isdisjoint(_WAITING):
+            return True
+        return bool(self._differs - draft.reach - self.seen.variables.sharing(draft.reach))
 
     def _is_finished(self, draft: Draft) -> bool:
         failed = self.seen.failed_at
         return failed is None or (failed > 0 and draft.statement.end < failed)
 
-    def _find_identifiers(self, draft: Draft) -> set[str]:
-        identifiers = set(draft.statement.code.identifiers)
-        for each in draft.reach:
-            for _, code in p.codes if (p := self.seen.variables.prints.get(each)) else ():
-                identifiers |= code_names(code).identifiers
-        for _, code in draft.codes:
-            identifiers |= code_names(code).identifiers
-        return identifiers | {m.name for m in draft.statement.uses.magics}
+    def _find_identifiers(self, draft: Draft) -> frozenset[str]:
+        reached = map(self.seen.variables.prints.get, draft.reach)
+        codes = [draft.codes, *(known.codes for known in reached if known is not None)]
+        return draft.statement.code.identifiers.union(
+            {m.name for m in draft.statement.uses.magics},
+            *(code_names(code).identifiers for some in codes for _, code in some),
+        )
 
     # ---------------------------------------------------------------- files
     def _add_files(self, draft: Draft) -> None:
@@ -189,7 +188,7 @@ class Surroundings:
             draft.weak.add(f"file:{os.path.dirname(path)}")  # noqa: PTH120
             if not literal:
                 draft.weak.add("file:*")
-        identifiers = self._find_identifiers(draft)
+        identifiers = self._identifiers
         if (
             not touched.written
             and drafts_by
@@ -215,7 +214,7 @@ class Surroundings:
             return set()
         return {os.path.abspath(each) for each in sys.path}  # noqa: PTH100 - "" is the current one
 
-    def _is_lookup_by_tables(self, identifiers: set[str]) -> bool:
+    def _is_lookup_by_tables(self, identifiers: frozenset[str]) -> bool:
         """Whether only a library of tables asked whether files are there: those that it then
         opened.
         """
@@ -226,7 +225,7 @@ class Surroundings:
             and bool(touched.read or touched.written)
             and not identifiers & _LOOKERS
             and "pandas" in self.seen.ran.packages
-            and not self._find_impure_packages() - _OF_TABLES
+            and not self._impure - _OF_TABLES
         )
 
     @staticmethod
@@ -408,7 +407,7 @@ class Surroundings:
         draft.reads |= {f"ambient:{part}" for part in self._find_ambient_reads(draft)}
         if PANDAS in draft.reads and self.seen.ran.complete and self._reached_whole and not shows:
             draft.reads = draft.reads - {PANDAS} | set(options_read(self.seen.ran.functions))
-        identifiers = self._find_identifiers(draft)
+        identifiers = self._identifiers
         several = [d for d in self.seen.cell.statements if d is not draft.statement]
         for part in self.seen.ambient:
             claimed = SETTING.get(part, frozenset())
@@ -458,18 +457,11 @@ class Surroundings:
         accesses = variables_of(node, value_of)
         return reads | ({ENVIRONMENT} if accesses is None else accesses[0])
 
-    def _find_impure_packages(self) -> set[str]:
-        """Packages that ran and may look at anything."""
-        packages = {
-            p.lstrip("_") for p in self.seen.ran.packages if not p.startswith("namedtuple_")
-        }
-        return packages - _PURE
-
     def _narrow_environment(self, draft: Draft) -> None:
         """The variables that it is about, where it is about these alone."""
         if ENVIRONMENT not in draft.reads and ENVIRONMENT not in draft.weak:
             return
-        packages = self._find_impure_packages() - {"os", "posix", "nt", "importlib"}
+        packages = self._impure - {"os", "posix", "nt", "importlib"}
         inner = any(
             {"environ", "getenv", "environb"} & code_names(code).identifiers
             for _, code in draft.codes
@@ -597,6 +589,17 @@ _READERS: dict[str, frozenset[str]] = {
     "figures": frozenset({"matplotlib", "seaborn"}),
     "numpy random": frozenset(),
 }
+
+
+def _find_impure_packages(packages: Iterable[str]) -> frozenset[str]:
+    ran = {package.lstrip("_") for package in packages if not package.startswith("namedtuple_")}
+    return frozenset(ran - _PURE)
+
+
+def _find_different_names(seen: ExecutionFacts) -> frozenset[str]:
+    prints = seen.variables.prints
+    both = ((name, was, prints.get(name)) for name, was in seen.before.items())
+    return frozenset(name for name, was, now in both if was and now and now.digest != was.digest)
 
 
 def _removes_in_any_case(node: ast.stmt | None) -> bool:

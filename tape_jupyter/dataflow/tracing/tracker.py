@@ -118,9 +118,9 @@ class Tracker:
         self._watches = False
         """A cell was taped, or may have been: from then on all are watched."""
         self._last_examined: Mapping[str, int] = {}
-        self._between: dict[str, Any] | None = None
-        """The ambient state after the last cell, which is that before the next one; None where it
-        has to be taken.
+        self._between: dict[str, Any] = {}
+        """The ambient state after the last cell, which is that before the next one; without the parts
+        that have to be taken.
         """
         self.failures = self._noted.failures
         """Tracebacks of our own errors."""
@@ -134,7 +134,7 @@ class Tracker:
             self._noted.install()
         if not self._noted.ended and self._noted.running is None:
             self.variables.refresh(set(), SECONDS)
-        self._between = self._noted.ambient
+        self._between = self._noted.ambient or {}
         self.shell.events.register("pre_run_cell", self.pre_run_cell)
         self.shell.events.register("post_run_cell", self.post_run_cell)
         self.shell.events.register("post_execute", self.post_execute)
@@ -218,7 +218,7 @@ class Tracker:
         if self._noted.running is not None:
             self._noted.running.taped = True
             return
-        self._between = None
+        self._between = ambient.keep_unpinned(self._between)
         if self._open is not None:
             self._open.taped = True
 
@@ -250,7 +250,7 @@ class Tracker:
         """
         self.variables.forget()
         self._keeper.moved()
-        self._between = None
+        self._between = {}
 
     def resync(self, names: set[str]) -> None:
         """These variables were bound anew or changed in place between two cells: know them as they
@@ -258,7 +258,7 @@ class Tracker:
         """
         self.variables.refresh(set(names), SECONDS)
         self._keeper.moved()
-        self._between = None
+        self._between = {}
 
     # ---------------------------------------------------------------- the shell's events
     def pre_run_cell(self, info: Any) -> None:
@@ -271,7 +271,7 @@ class Tracker:
         self._end_noting(None)  # where its post_run_cell never came
         if self._skips(info.raw_cell):
             self._open = None
-            self._between = None if self._watches else self._between
+            self._between = {} if self._watches else self._between
             return
         try:
             if not self._watches and not self._tapes(info.raw_cell):
@@ -329,10 +329,9 @@ class Tracker:
         self._noted.start()
         if running is not None and not running.watched and running.thread == thread_number():
             running.watched = True
-            running.ambient = (
-                self._between or ambient.take_ambient()
-            )  # here: what pins hold by now is no doing of the cell
-            self._between = None
+            # here: what pins hold by now is no doing of the cell
+            running.ambient = ambient.complete_ambient(self._between)
+            self._between = {}
             self._files.begin()
             if has_native_writers() and self._may_write_unheard(running.cell):
                 self._files.look_at_folder()
@@ -372,8 +371,8 @@ class Tracker:
             last.after[name] = "" if now is None else now.digest
         for each in noted:
             self._keep_values(each.entry, each.entry.changed - each.entry.unkept.keys())
-        end.ambient = ambient.changed_parts(self._between or {}, ambient.take_ambient())
-        self._between = None
+        end.ambient = ambient.changed_parts(self._between, ambient.take_ambient())
+        self._between = {}
         self._keeper.ended()
 
     # ---------------------------------------------------------------- before
@@ -462,7 +461,7 @@ class Tracker:
             running.ambient, self._find_used_packages(running, executed, mention)
         )
         changes = ambient.changed_parts(running.ambient, after)
-        self._between = None if running.taped else after
+        self._between = ambient.keep_unpinned(after) if running.taped else after
         patches = {
             name: c
             for name, was in running.modules.items()

@@ -2,21 +2,25 @@
 
 import asyncio
 import gc
+import json
 import threading
 
 import anthropic
 import httpx
 import openai
 import pytest
+import requests
 
 import tape_jupyter as tape
 from tape_jupyter.cassette.journal import Journal
+from tape_jupyter.encoding.http import body as http_body
 from tape_jupyter.session import session
 from tape_jupyter.session.http_recorder import HttpCapture
 from tests.harness.provider import Scripted, sse
 from tests.harness.taped_cells import ask, on_tape, question, taped, texts
 from tests.harness.timing import Expires
 
+JSON = {"content-type": "application/json"}
 STREAM = {"content-type": "text/event-stream"}
 STOP = b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 EARLY = [b'data: {"type":"ping"}\n\n', b'data: {"type":"ping","n":2}\n\n']
@@ -414,6 +418,32 @@ def test_a_call_that_is_on_the_tape_is_let_go_before_the_collector_comes(provide
     finally:
         gc.enable()
     assert texts(path) == ["one", "two", "three"] and kept == []
+
+
+SENDERS = {
+    "httpx": lambda url, body: httpx.post(url, content=body, headers=JSON, timeout=20),
+    "requests": lambda url, body: requests.post(url, data=body, headers=JSON, timeout=20),
+}
+
+
+@pytest.mark.parametrize("client", SENDERS)
+def test_of_an_agents_turn_only_what_is_new_is_spelled_whatever_client_sends_it(
+    client, provider, path, monkeypatch
+):
+    spelled, fold = [], http_body.fold_body
+    monkeypatch.setattr(
+        http_body,
+        "fold_body",
+        lambda raw, *how, **more: spelled.append(raw) or fold(raw, *how, **more),
+    )
+    asked, sent = question("a message that is long enough to be worth it, " * 30), []
+    with tape.recording(path):
+        for turn in range(3):
+            asked["messages"].append({"role": "user", "content": f"turn {turn}"})
+            sent.append(json.dumps(asked, separators=(",", ":")).encode())
+            SENDERS[client](f"{provider.url}/v1/messages", sent[-1])
+    assert [entry.request().body for entry in on_tape(path).calls] == sent
+    assert not set(sent) & set(spelled)
 
 
 # ---------------------------------------------------------------- tools that no tap saw

@@ -300,6 +300,22 @@ def test_what_a_taped_cells_pins_hold_is_no_change_of_any_cell(run, monkeypatch)
     assert "environment" not in taped.ambient and "environment" not in run("x = 1").ambient
 
 
+def test_of_taped_cells_too_each_has_its_own_changes_of_the_process(run):
+    def pinned(_info):
+        run.tracker.taped()
+
+    run("import logging, sys, types\nlog = logging.getLogger('flow.taped')")
+    run.shell.events.register("pre_run_cell", pinned)
+    try:
+        both = run("sys.modules['stub'] = types.ModuleType('stub')\nlog.setLevel(10)")
+        one = run("del sys.modules['stub']")
+        assert {"modules", "logging"} <= both.ambient.keys()
+        assert "modules" in one.ambient and "logging" not in one.ambient
+        assert not {"modules", "logging"} & run("x = 1").ambient.keys()
+    finally:
+        run.shell.events.unregister("pre_run_cell", pinned)
+
+
 def test_after_values_were_put_back_the_surroundings_are_taken_anew(run):
     run("import os")
     os.environ["TAPE_B"] = "1"
