@@ -4,20 +4,47 @@ cell plays, what a person decided of its calls, and what there is to tell of eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette.cassette import Cassette
+from tape_jupyter.dataflow.static.lookups import asks_for
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun.comparison import mingled_tools, played_tools
 from tape_jupyter.session.cell import Divergence, TapedCell
 from tape_jupyter.session.options import Word
+from tape_jupyter.session.tool_files import found_otherwise
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.isolated.worker import FreshShell
+    from tape_jupyter.dataflow.tracing.variables import Variables
     from tape_jupyter.jupyter.cell_runner import CellRunner
+
+
+def find_live_tools(
+    take: Cassette,
+    run: str,
+    differing: Collection[str],
+    moved: Collection[str],
+    variables: Variables | None,
+) -> tuple[str, ...]:
+    """The tools of a recorded run that read variables or files, or draw from generators, which are not
+    as the recorded calls found them.
+    """
+    tool_names: dict[str, None] = {}
+    for call in take.calls:
+        name = str(call.head().get("name", "")) if call.run == run else ""
+        if not name or call.head().get("kind") != "tool" or name in tool_names:
+            continue
+        asked = variables is not None and asks_for(name, differing, variables)
+        drawn = moved and not set(moved).isdisjoint(call.moved())
+        folder = take.root.parent.parent
+        if asked or drawn or found_otherwise(call.did().get("files", ()), folder):
+            tool_names[name] = None
+    return tuple(tool_names)
+
 
 LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
 
@@ -28,6 +55,8 @@ class Orders:
     newest); `runs`: by entry its own recording ("": it ran untaped); `decided` and `written`: by
     match key, "live" or "stale", and the reply of a person, for the take at `root`. `moved`: by
     entry, the process' generators that a changed reply left elsewhere (None: nothing was changed).
+    `after`: by entry, digests of what it changed when it was recorded, where tools go live that read
+    what is not so now.
     """
 
     turns: Sequence[str]
@@ -37,6 +66,7 @@ class Orders:
     root: str = ""
     take: str = ""
     moved: Mapping[int, Sequence[str]] | None = field(default_factory=dict)
+    after: Sequence[Mapping[str, str]] = ()
 
     def setup(self) -> str:
         """What a fresh process begins with."""
@@ -64,6 +94,8 @@ class _FollowedCell:
     turn: str
     untaped: bool
     moved: Sequence[str] | None
+    anew: bool
+    """Whether a call of an object that is not as it was is another one, as in a re-run in place."""
     cell: TapedCell | None = None
 
     def choose_word(self, line: str | None, raw: str) -> Word | None:
@@ -74,7 +106,7 @@ class _FollowedCell:
         if self.turn:
             options["repeats"] = self.turn
         if self.moved is not None:
-            options |= {"whole": True, "moved": self.moved}
+            options |= {"whole": True, "moved": self.moved, "anew": self.anew}
         if self.untaped and line is None:
             options["untaped"] = True
         return replace(command, options=options)
@@ -88,14 +120,34 @@ class _Followed:
     orders: Orders
     first: int
     cell: _FollowedCell | None = None
+    differing: set[str] = field(default_factory=set)
+    """Variables that are not what they were when it was recorded."""
 
     def planned(self) -> _FollowedCell | None:
         at = self.cells.shell.execution_count - self.first - 1
         if self.cell is None and 0 <= at < len(self.orders.turns):
             untaped = at < len(self.orders.runs) and not self.orders.runs[at]
             moved = None if self.orders.moved is None else self.orders.moved.get(at, ())
-            self.cell = _FollowedCell(self.cells, self.orders.turns[at], untaped, moved)
+            live = [f"tool:{name}" for name in self._find_live_tools(at)]
+            self.cells.deck.session_options["live"] = live
+            turn, anew = self.orders.turns[at], bool(self.orders.runs)
+            self.cell = _FollowedCell(self.cells, turn, untaped, moved, anew)
         return self.cell
+
+    def _find_live_tools(self, at: int) -> tuple[str, ...]:
+        """Those of the cell at this place, after what ran before it."""
+        tracker = self.cells.deck.tracker
+        if at >= len(self.orders.after) or tracker is None:
+            return ()
+        if 0 < at <= len(tracker.history):
+            outcome, recorded = tracker.history[at - 1], self.orders.after[at - 1]
+            for name in recorded.keys() | outcome.changed:
+                same = recorded.get(name) == outcome.after.get(name)
+                (self.differing.discard if same else self.differing.add)(name)
+        if not self.orders.runs[at]:
+            return ()
+        take = Cassette.open(Path(self.orders.root)).take(self.orders.take)
+        return find_live_tools(take, self.orders.runs[at], self.differing, (), tracker.variables)
 
     def describe_cell(self) -> dict[str, Any]:
         """Of the cell that ran: the call that it stopped at, the tools whose recorded values it was

@@ -298,10 +298,16 @@ class FreshRun:
             self.written,
             str(self.take.root),
             self.name,
+            after=self._list_recorded_digests() if self.policy == "live" else (),
         )
         job = process.job(self.history, env=env, setup=orders.setup(), seconds=SECONDS)
         live = "live" in (self.policy, *self.decided.values())
         return replace(job, kept=str(self.take.root.parent), network=live)
+
+    def _list_recorded_digests(self) -> tuple[dict[str, str], ...]:
+        return tuple(
+            {name: entry.after.get(name, "") for name in entry.changed} for entry in self.history
+        )
 
     @property
     def name(self) -> str:

@@ -44,6 +44,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     shorts,
     variables_changed,
 )
+from tape_jupyter.jupyter.rerun.followed import find_live_tools
 from tape_jupyter.jupyter.rerun.isolated import FreshPage, FreshRun, FreshRunListener, ProofCase
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Output
 from tape_jupyter.jupyter.rerun.routes import (
@@ -56,7 +57,6 @@ from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import Divergence, TapedCell
 from tape_jupyter.session.cell_words import is_quiet
 from tape_jupyter.session.options import Word, parse_line
-from tape_jupyter.session.tool_files import found_otherwise
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.history import Execution
@@ -396,28 +396,11 @@ class Rerunner:
         )
 
     def _find_live_tools(self, entry: Execution) -> tuple[str, ...]:
-        """The tools of a cell that read variables or files, or draw from generators, which are not
-        as the recorded calls found them.
-        """
         assert self._request is not None
-        moved = set(self._current_machine.moved[entry.index])
-        tracker, take = self.cells.deck.tracker, self._request.take
-        tool_names: dict[str, None] = {}
-        for call in take.calls:
-            name = str(call.head().get("name", "")) if call.run == entry.run else ""
-            if not name or call.head().get("kind") != "tool" or name in tool_names:
-                continue
-            variables = tracker is not None and asks_for(
-                name, self._current_machine.differing, tracker.variables
-            )
-            drawn = moved and not moved.isdisjoint(call.moved())
-            if (
-                variables
-                or drawn
-                or found_otherwise(call.did().get("files", ()), take.root.parent.parent)
-            ):
-                tool_names[name] = None
-        return tuple(tool_names)
+        machine, tracker = self._current_machine, self.cells.deck.tracker
+        variables = tracker.variables if tracker is not None else None
+        moved = machine.moved[entry.index]
+        return find_live_tools(self._request.take, entry.run, machine.differing, moved, variables)
 
     def _handle_cell_outcome(self, entry: Execution, state: State, text: str) -> None:
         planned, self._planned = self._planned, None
@@ -669,9 +652,11 @@ class Rerunner:
 
     def _abandon_rerun(self) -> None:
         """Something of ours went wrong: everything as it was."""
-        if self._machine is not None:
-            self._machine.cancel()
-        self._reset_state()
+        try:
+            if self._machine is not None:
+                self._machine.cancel()
+        finally:
+            self._reset_state()
 
     def _reset_state(self) -> None:
         self._machine = self._planned = self.parked = self._route = self.displayed.number = None
