@@ -82,6 +82,14 @@ def test_what_is_not_as_a_whole_run_leaves_it_is_said(name):
     assert how in ("right", "fresh", "wrong and said"), why
 
 
+def test_a_tool_that_reads_a_file_which_is_otherwise_now_goes_live_or_is_not_proved():
+    cells, reply = adversarial_builders.NOTEBOOKS["a tool whose helper reads what a cell wrote"]
+    how, why = judged(cells, reply)
+    assert how == "right" and "'proved'" in why, why
+    how, why = judged(cells, reply, "stop")
+    assert how == "wrong and said" and "gave its recorded value, but `s.txt`" in why, why
+
+
 FRESH = ("tools that fail and are tried again", "a tool that gives itself or what it keeps")
 """Tools that ask for what is otherwise by then."""
 

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from tape_jupyter.dataflow.downstream import Taints, walk_entry
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
-from tape_jupyter.dataflow.history import FILES, Execution, History, name_of
+from tape_jupyter.dataflow.history import FILES, Execution, History, covers, name_of
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.isolated.end_state import End, look_at_end
 from tape_jupyter.dataflow.plan import Plan
@@ -106,6 +106,11 @@ class Rerun:
     def differing(self) -> frozenset[str]:
         """Variables that are not what the history had, as it stands."""
         return frozenset(thing for thing in self._new if not parted(thing)[0])
+
+    def find_differing_files(self, entry: Execution) -> list[str]:
+        """The paths of files that the entry looks at and that are not what they were then."""
+        files = [each for each in self._new if parted(each)[0] == "file"]
+        return sorted(parted(e)[1] for e in files if any(covers(e, read) for read in entry.reads))
 
     @property
     def total(self) -> int:

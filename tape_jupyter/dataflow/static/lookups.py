@@ -8,10 +8,58 @@ import ast
 import types
 from collections.abc import Collection
 
+from tape_jupyter.core.user_code import bag
 from tape_jupyter.dataflow.static.effects import MUTATORS
 from tape_jupyter.dataflow.static.names import code_names
 from tape_jupyter.dataflow.static.outcomes.values import source_of
 from tape_jupyter.dataflow.tracing.variables import Variables
+
+_LOOKING = bag(
+    "open read_text read_bytes exists is_file is_dir lexists isfile isdir iterdir glob rglob iglob listdir scandir "
+    "walk stat getsize getmtime readlink samefile connect execute load load_workbook fromfile loadtxt genfromtxt "
+    "memmap ZipFile run check_output Popen system popen"
+)
+"""Names in code that looks at files. `read_csv` and its like begin with READ."""
+READ = ("read_", "scan_")
+
+
+def looks_at_files(name: str, variables: Variables) -> bool:
+    """Whether functions of this name, or what they call, look at files."""
+    bare = name.rpartition(".")[2]
+    for print_ in list(variables.prints.values()):
+        for place, code in print_.codes:
+            if code.co_name != bare:
+                continue
+            used = code_names(code)
+            named = variables.resources(place, used.reads | used.later_reads)
+            prints = (variables.prints.get(each) for each in variables.closure(named))
+            codes = {code}.union(*({c for _, c in each.codes} for each in prints if each))
+            if any(map(_is_looking, codes)):
+                return True
+    return False
+
+
+def _is_looking(code: types.CodeType) -> bool:
+    words = code_names(code).identifiers
+    looking = {word for word in words if word in _LOOKING or word.startswith(READ)}
+    if looking != {"open"}:
+        return bool(looking)
+    tree = source_of(code)
+    opens = (n for n in ast.walk(tree) if isinstance(n, ast.Call)) if tree is not None else ()
+    return tree is None or any(not _only_writes(each) for each in opens if _is_open(each))
+
+
+def _is_open(call: ast.Call) -> bool:
+    return getattr(call.func, "id", getattr(call.func, "attr", "")) == "open"
+
+
+def _only_writes(call: ast.Call) -> bool:
+    """Whether it opens a file to write over it or to add to it."""
+    given = call.args[1:] if isinstance(call.func, ast.Name) else call.args
+    mode = next((k.value for k in call.keywords if k.arg == "mode"), given[0] if given else None)
+    if not isinstance(mode, ast.Constant) or not isinstance(mode.value, str):
+        return False
+    return bool({*"wax"} & {*mode.value}) and "+" not in mode.value
 
 
 def asks_for(name: str, differing: Collection[str], variables: Variables) -> set[str]:

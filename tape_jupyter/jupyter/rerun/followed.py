@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette.cassette import Cassette
-from tape_jupyter.dataflow.static.lookups import asks_for
+from tape_jupyter.dataflow.history import covers
+from tape_jupyter.dataflow.isolated.end_state import digest_content
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at_files
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun.comparison import mingled_tools, played_tools
 from tape_jupyter.session.cell import Divergence, TapedCell
@@ -18,6 +20,7 @@ from tape_jupyter.session.options import Word
 from tape_jupyter.session.tool_files import found_otherwise
 
 if TYPE_CHECKING:
+    from tape_jupyter.dataflow.history import Execution
     from tape_jupyter.dataflow.isolated.worker import FreshShell
     from tape_jupyter.dataflow.tracing.variables import Variables
     from tape_jupyter.jupyter.cell_runner import CellRunner
@@ -29,21 +32,31 @@ def find_live_tools(
     differing: Collection[str],
     moved: Collection[str],
     variables: Variables | None,
+    files: Collection[str] = (),
 ) -> tuple[str, ...]:
     """The tools of a recorded run that read variables or files, or draw from generators, which are not
-    as the recorded calls found them.
+    as the recorded calls found them. `files`: those of which its cell looks at some.
     """
     tool_names: dict[str, None] = {}
     for call in take.calls:
         name = str(call.head().get("name", "")) if call.run == run else ""
         if not name or call.head().get("kind") != "tool" or name in tool_names:
             continue
-        asked = variables is not None and asks_for(name, differing, variables)
+        asked = variables is not None and (
+            asks_for(name, differing, variables) or (files and looks_at_files(name, variables))
+        )
         drawn = moved and not set(moved).isdisjoint(call.moved())
         folder = take.root.parent.parent
         if asked or drawn or found_otherwise(call.did().get("files", ()), folder):
             tool_names[name] = None
     return tuple(tool_names)
+
+
+def list_digests(entry: Execution) -> dict[str, str]:
+    """Of what an entry changed: names, and files (`file:PATH`)."""
+    names = {name: entry.after.get(name, "") for name in entry.changed}
+    known = {path: change.after for path, change in entry.files.items() if change.known}
+    return names | {f"file:{path}": digest_content(content) for path, content in known.items()}
 
 
 LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
@@ -67,6 +80,8 @@ class Orders:
     take: str = ""
     moved: Mapping[int, Sequence[str]] | None = field(default_factory=dict)
     after: Sequence[Mapping[str, str]] = ()
+    opened: Sequence[Sequence[str]] = ()
+    """By entry, the files that it looked at (history.py)."""
 
     def setup(self) -> str:
         """What a fresh process begins with."""
@@ -140,14 +155,18 @@ class _Followed:
         if at >= len(self.orders.after) or tracker is None:
             return ()
         if 0 < at <= len(tracker.history):
-            outcome, recorded = tracker.history[at - 1], self.orders.after[at - 1]
-            for name in recorded.keys() | outcome.changed:
-                same = recorded.get(name) == outcome.after.get(name)
-                (self.differing.discard if same else self.differing.add)(name)
+            now, recorded = list_digests(tracker.history[at - 1]), self.orders.after[at - 1]
+            for thing in recorded.keys() | now.keys():
+                same = recorded.get(thing) == now.get(thing)
+                (self.differing.discard if same else self.differing.add)(thing)
         if not self.orders.runs[at]:
             return ()
         take = Cassette.open(Path(self.orders.root)).take(self.orders.take)
-        return find_live_tools(take, self.orders.runs[at], self.differing, (), tracker.variables)
+        opened = self.orders.opened[at]
+        files = [each for each in self.differing if any(covers(each, read) for read in opened)]
+        return find_live_tools(
+            take, self.orders.runs[at], self.differing, (), tracker.variables, files
+        )
 
     def describe_cell(self) -> dict[str, Any]:
         """Of the cell that ran: the call that it stopped at, the tools whose recorded values it was

@@ -24,9 +24,10 @@ from tape_jupyter.cassette.runs import Current, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.plain_text import end_line
-from tape_jupyter.dataflow.history import Execution, History
+from tape_jupyter.dataflow.history import Execution, History, covers
 from tape_jupyter.dataflow.isolated import end_state, process, verify
-from tape_jupyter.dataflow.static.lookups import asks_for
+from tape_jupyter.dataflow.isolated.end_state import digest_content
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at_files
 from tape_jupyter.dataflow.tracing.variables import Variables
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.isolation import network_guard
@@ -43,7 +44,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     shorts,
 )
 from tape_jupyter.jupyter.rerun.divergence import Question
-from tape_jupyter.jupyter.rerun.followed import Orders
+from tape_jupyter.jupyter.rerun.followed import Orders, list_digests
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import Message, Parents
 
@@ -136,6 +137,10 @@ def turns_of(history: History, take: Cassette) -> tuple[str, ...]:
     """By entry the recording that it plays, where its cell was run again since ("" where not)."""
     newer = Current(map(run_of, take.runs)).newer
     return tuple(entry.run if entry.run in newer else "" for entry in history)
+
+
+def _list_opened(entry: Execution) -> list[str]:
+    return [each for each in entry.reads if each.startswith("file:")]
 
 
 def _to_cell_id(history: History, index: int) -> str:
@@ -298,16 +303,12 @@ class FreshRun:
             self.written,
             str(self.take.root),
             self.name,
-            after=self._list_recorded_digests() if self.policy == "live" else (),
+            after=[*map(list_digests, self.history)] if self.policy == "live" else (),
+            opened=[_list_opened(entry) for entry in self.history],
         )
         job = process.job(self.history, env=env, setup=orders.setup(), seconds=SECONDS)
         live = "live" in (self.policy, *self.decided.values())
         return replace(job, kept=str(self.take.root.parent), network=live)
-
-    def _list_recorded_digests(self) -> tuple[dict[str, str], ...]:
-        return tuple(
-            {name: entry.after.get(name, "") for name in entry.changed} for entry in self.history
-        )
 
     @property
     def name(self) -> str:
@@ -469,12 +470,13 @@ class FreshRun:
 
     def _collect_doubts(self, replayed: process.Replayed) -> list[str]:
         """What recorded tools gave that a run with their bodies may not give."""
-        doubts, differing = [], set[str]()
+        doubts, differing, files = [], set[str](), set[str]()
         for outcome in replayed.ran:
             entry = self.history[outcome.index]
             for name in dict.fromkeys(outcome.extras.get("tools", ())):
                 variables = self.variables and asks_for(name, differing, self.variables)
                 doubts += [gave_recorded(entry.title, name, variables)] if variables else []
+                doubts += self._doubt_of_files(entry, name, files)
             doubts += [
                 beside_others(entry.title, name) for name in outcome.extras.get("mingled", ())
             ]
@@ -482,4 +484,15 @@ class FreshRun:
             for name in entry.changed | outcome.changed:
                 same = entry.after.get(name) == outcome.after.get(name)
                 (differing.discard if same else differing.add)(name)
+            for path, change in entry.files.items():
+                same = digest_content(change.after) == outcome.files.get(path)
+                (files.discard if same else files.add)(f"file:{path}")
+            files.update(f"file:{path}" for path in outcome.files.keys() - entry.files.keys())
         return doubts
+
+    def _doubt_of_files(self, entry: Execution, name: str, files: Iterable[str]) -> list[str]:
+        opened = _list_opened(entry)
+        found = [e for e in sorted(files) if any(covers(e, read) for read in opened)]
+        if not found or self.variables is None or not looks_at_files(name, self.variables):
+            return []
+        return [gave_recorded(entry.title, name, [Path(e).name for e in found])]

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter.cassette import paths
@@ -25,7 +26,7 @@ from tape_jupyter.dataflow.downstream import HOLDS
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, PlanCell, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
-from tape_jupyter.dataflow.static.lookups import asks_for
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at_files
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun import excluded_cells, isolated
@@ -399,8 +400,10 @@ class Rerunner:
         assert self._request is not None
         machine, tracker = self._current_machine, self.cells.deck.tracker
         variables = tracker.variables if tracker is not None else None
-        moved = machine.moved[entry.index]
-        return find_live_tools(self._request.take, entry.run, machine.differing, moved, variables)
+        moved, files = machine.moved[entry.index], machine.find_differing_files(entry)
+        return find_live_tools(
+            self._request.take, entry.run, machine.differing, moved, variables, files
+        )
 
     def _handle_cell_outcome(self, entry: Execution, state: State, text: str) -> None:
         planned, self._planned = self._planned, None
@@ -446,11 +449,15 @@ class Rerunner:
         doubts += [
             f"{entry.title}: {each}" for each in (*cell.findings.doubts, *cell.findings.unheld)
         ]
-        if tracker is None or not planned.differing:
+        files = self._current_machine.find_differing_files(entry)
+        if tracker is None or not (planned.differing or files):
             return doubts
         for name in dict.fromkeys(played_tools(cell)):
             if variables := asks_for(name, planned.differing, tracker.variables):
                 doubts.append(gave_recorded(entry.title, name, variables))
+            elif files and looks_at_files(name, tracker.variables):
+                names = [Path(each).name for each in files]
+                doubts.append(gave_recorded(entry.title, name, names))
         return doubts
 
     def _drop_execution(self, outcome: Execution, *, ended: bool) -> None:
