@@ -107,10 +107,13 @@ class Rerun:
         """Variables that are not what the history had, as it stands."""
         return frozenset(thing for thing in self._new if not parted(thing)[0])
 
-    def find_differing_files(self, entry: Execution) -> list[str]:
-        """The paths of files that the entry looks at and that are not what they were then."""
-        files = [each for each in self._new if parted(each)[0] == "file"]
-        return sorted(parted(e)[1] for e in files if any(covers(e, read) for read in entry.reads))
+    def find_differing_state(self, entry: Execution) -> list[str]:
+        """Files that the entry looks at, and parts of the process' state, that are not what they were
+        then.
+        """
+        things = [each for each in self._new if parted(each)[0]]
+        files = {e for e in things if any(covers(e, read) for read in entry.reads)}
+        return sorted(files.union(each for each in things if parted(each)[0] == "ambient"))
 
     @property
     def total(self) -> int:

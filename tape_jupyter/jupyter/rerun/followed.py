@@ -4,6 +4,7 @@ cell plays, what a person decided of its calls, and what there is to tell of eac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.dataflow.history import covers
 from tape_jupyter.dataflow.isolated.end_state import digest_content
-from tape_jupyter.dataflow.static.lookups import asks_for, looks_at_files
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun.comparison import mingled_tools, played_tools
 from tape_jupyter.session.cell import Divergence, TapedCell
@@ -20,7 +21,7 @@ from tape_jupyter.session.options import Word
 from tape_jupyter.session.tool_files import found_otherwise
 
 if TYPE_CHECKING:
-    from tape_jupyter.dataflow.history import Execution
+    from tape_jupyter.dataflow.history import Change, Execution
     from tape_jupyter.dataflow.isolated.worker import FreshShell
     from tape_jupyter.dataflow.tracing.variables import Variables
     from tape_jupyter.jupyter.cell_runner import CellRunner
@@ -32,10 +33,11 @@ def find_live_tools(
     differing: Collection[str],
     moved: Collection[str],
     variables: Variables | None,
-    files: Collection[str] = (),
+    state: Collection[str] = (),
 ) -> tuple[str, ...]:
     """The tools of a recorded run that read variables or files, or draw from generators, which are not
-    as the recorded calls found them. `files`: those of which its cell looks at some.
+    as the recorded calls found them. `state`: parts of the process' state, and files that its cell looks
+    at, that are otherwise.
     """
     tool_names: dict[str, None] = {}
     for call in take.calls:
@@ -43,7 +45,7 @@ def find_live_tools(
         if not name or call.head().get("kind") != "tool" or name in tool_names:
             continue
         asked = variables is not None and (
-            asks_for(name, differing, variables) or (files and looks_at_files(name, variables))
+            asks_for(name, differing, variables) or looks_at(name, state, variables)
         )
         drawn = moved and not set(moved).isdisjoint(call.moved())
         folder = take.root.parent.parent
@@ -52,11 +54,39 @@ def find_live_tools(
     return tuple(tool_names)
 
 
+def find_seen(differing: Collection[str], opened: Collection[str]) -> list[str]:
+    """Parts of the process' state, and the files of which a cell looked at some."""
+    files = [each for each in differing if each.startswith("file:")]
+    seen = {each for each in files if any(covers(each, read) for read in opened)}
+    return sorted(seen.union(each for each in differing if each.startswith("ambient:")))
+
+
 def list_digests(entry: Execution) -> dict[str, str]:
     """Of what an entry changed: names, and files (`file:PATH`)."""
     names = {name: entry.after.get(name, "") for name in entry.changed}
     known = {path: change.after for path, change in entry.files.items() if change.known}
-    return names | {f"file:{path}": digest_content(content) for path, content in known.items()}
+    files = {f"file:{path}": digest_content(content) for path, content in known.items()}
+    return names | files | {f"ambient:{part}": _tell(c) for part, c in entry.ambient.items()}
+
+
+def _tell(change: Change) -> str:
+    """A digest of what it was changed to; of what has keys, of those that are other values then."""
+    if not isinstance(change.before, dict) or not isinstance(change.after, dict):
+        return digest_content(_ADDRESS.sub("", repr(change.after)).encode())
+    keys = sorted(map(str, {*change.before, *change.after}))
+    pairs = [(key, change.after.get(key)) for key in keys]
+    others = [pair for pair in pairs if change.before.get(pair[0]) != pair[1]]
+    return digest_content(_ADDRESS.sub("", repr(others)).encode())
+
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+def names_of_state(things: Collection[str]) -> set[str]:
+    """How people are told of files and of parts of the process' state."""
+    kinds = {each: each.partition(":")[0] for each in things}
+    rests = {each: each.partition(":")[2] for each in things}
+    return {Path(rests[each]).name if kinds[each] == "file" else rests[each] for each in things}
 
 
 LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
@@ -163,9 +193,9 @@ class _Followed:
             return ()
         take = Cassette.open(Path(self.orders.root)).take(self.orders.take)
         opened = self.orders.opened[at]
-        files = [each for each in self.differing if any(covers(each, read) for read in opened)]
+        state = find_seen(self.differing, opened)
         return find_live_tools(
-            take, self.orders.runs[at], self.differing, (), tracker.variables, files
+            take, self.orders.runs[at], self.differing, (), tracker.variables, state
         )
 
     def describe_cell(self) -> dict[str, Any]:
@@ -174,9 +204,12 @@ class _Followed:
         """
         followed, self.cell = self.cell, None
         cell = followed.cell if followed is not None else None
+        tracker = self.cells.deck.tracker
+        left = list_digests(tracker.history[-1]) if tracker and len(tracker.history) else {}
         if cell is None:
-            return {}
+            return {"left": left}
         record: dict[str, Any] = {
+            "left": left,
             "tools": played_tools(cell),
             "doubts": [*cell.findings.doubts, *cell.findings.unheld],
         }

@@ -24,10 +24,9 @@ from tape_jupyter.cassette.runs import Current, run_of
 from tape_jupyter.cassette.takes import files
 from tape_jupyter.comparison import outputs
 from tape_jupyter.core.plain_text import end_line
-from tape_jupyter.dataflow.history import Execution, History, covers
+from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated import end_state, process, verify
-from tape_jupyter.dataflow.isolated.end_state import digest_content
-from tape_jupyter.dataflow.static.lookups import asks_for, looks_at_files
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
 from tape_jupyter.dataflow.tracing.variables import Variables
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.isolation import network_guard
@@ -44,7 +43,12 @@ from tape_jupyter.jupyter.rerun.comparison import (
     shorts,
 )
 from tape_jupyter.jupyter.rerun.divergence import Question
-from tape_jupyter.jupyter.rerun.followed import Orders, list_digests
+from tape_jupyter.jupyter.rerun.followed import (
+    Orders,
+    find_seen,
+    list_digests,
+    names_of_state,
+)
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import Message, Parents
 
@@ -470,29 +474,22 @@ class FreshRun:
 
     def _collect_doubts(self, replayed: process.Replayed) -> list[str]:
         """What recorded tools gave that a run with their bodies may not give."""
-        doubts, differing, files = [], set[str](), set[str]()
+        doubts, differing = [], set[str]()
         for outcome in replayed.ran:
             entry = self.history[outcome.index]
+            state = find_seen(differing, _list_opened(entry))
             for name in dict.fromkeys(outcome.extras.get("tools", ())):
-                variables = self.variables and asks_for(name, differing, self.variables)
-                doubts += [gave_recorded(entry.title, name, variables)] if variables else []
-                doubts += self._doubt_of_files(entry, name, files)
+                if self.variables is None:
+                    continue
+                asked = asks_for(name, differing, self.variables)
+                asked |= names_of_state(looks_at(name, state, self.variables))
+                doubts += [gave_recorded(entry.title, name, asked)] if asked else []
             doubts += [
                 beside_others(entry.title, name) for name in outcome.extras.get("mingled", ())
             ]
             doubts += [f"{entry.title}: {each}" for each in outcome.extras.get("doubts", ())]
-            for name in entry.changed | outcome.changed:
-                same = entry.after.get(name) == outcome.after.get(name)
-                (differing.discard if same else differing.add)(name)
-            for path, change in entry.files.items():
-                same = digest_content(change.after) == outcome.files.get(path)
-                (files.discard if same else files.add)(f"file:{path}")
-            files.update(f"file:{path}" for path in outcome.files.keys() - entry.files.keys())
+            was, now = list_digests(entry), dict(outcome.extras.get("left", {}))
+            for thing in was.keys() | now.keys():
+                same = was.get(thing, entry.after.get(thing)) == now.get(thing)
+                (differing.discard if same else differing.add)(thing)
         return doubts
-
-    def _doubt_of_files(self, entry: Execution, name: str, files: Iterable[str]) -> list[str]:
-        opened = _list_opened(entry)
-        found = [e for e in sorted(files) if any(covers(e, read) for read in opened)]
-        if not found or self.variables is None or not looks_at_files(name, self.variables):
-            return []
-        return [gave_recorded(entry.title, name, [Path(e).name for e in found])]

@@ -13,7 +13,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter.cassette import paths
@@ -26,7 +25,7 @@ from tape_jupyter.dataflow.downstream import HOLDS
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, PlanCell, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
-from tape_jupyter.dataflow.static.lookups import asks_for, looks_at_files
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun import excluded_cells, isolated
@@ -45,7 +44,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     shorts,
     variables_changed,
 )
-from tape_jupyter.jupyter.rerun.followed import find_live_tools
+from tape_jupyter.jupyter.rerun.followed import find_live_tools, names_of_state
 from tape_jupyter.jupyter.rerun.isolated import FreshPage, FreshRun, FreshRunListener, ProofCase
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Output
 from tape_jupyter.jupyter.rerun.routes import (
@@ -400,9 +399,9 @@ class Rerunner:
         assert self._request is not None
         machine, tracker = self._current_machine, self.cells.deck.tracker
         variables = tracker.variables if tracker is not None else None
-        moved, files = machine.moved[entry.index], machine.find_differing_files(entry)
+        moved, state = machine.moved[entry.index], machine.find_differing_state(entry)
         return find_live_tools(
-            self._request.take, entry.run, machine.differing, moved, variables, files
+            self._request.take, entry.run, machine.differing, moved, variables, state
         )
 
     def _handle_cell_outcome(self, entry: Execution, state: State, text: str) -> None:
@@ -449,15 +448,13 @@ class Rerunner:
         doubts += [
             f"{entry.title}: {each}" for each in (*cell.findings.doubts, *cell.findings.unheld)
         ]
-        files = self._current_machine.find_differing_files(entry)
-        if tracker is None or not (planned.differing or files):
+        state = self._current_machine.find_differing_state(entry)
+        if tracker is None or not (planned.differing or state):
             return doubts
         for name in dict.fromkeys(played_tools(cell)):
-            if variables := asks_for(name, planned.differing, tracker.variables):
-                doubts.append(gave_recorded(entry.title, name, variables))
-            elif files and looks_at_files(name, tracker.variables):
-                names = [Path(each).name for each in files]
-                doubts.append(gave_recorded(entry.title, name, names))
+            asked = asks_for(name, planned.differing, tracker.variables)
+            asked |= names_of_state(looks_at(name, state, tracker.variables))
+            doubts += [gave_recorded(entry.title, name, asked)] if asked else []
         return doubts
 
     def _drop_execution(self, outcome: Execution, *, ended: bool) -> None:

@@ -5,7 +5,7 @@ import linecache
 import pytest
 
 from tape_jupyter.dataflow.fingerprint.fingerprint import SECONDS
-from tape_jupyter.dataflow.static.lookups import asks_for, looks_at_files
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
 from tape_jupyter.dataflow.tracing.variables import Variables
 
 HELPER = "def helper(): return len(todo)\n"
@@ -66,9 +66,24 @@ ONLY_WRITING = [
 
 @pytest.mark.parametrize("source", LOOKING)
 def test_a_tool_that_looks_at_files_may_give_another_value(source):
-    assert looks_at_files("add", known(source))
+    assert looks_at("add", ["file:/near"], known(source))
 
 
 @pytest.mark.parametrize("source", ONLY_WRITING)
 def test_a_tool_that_only_writes_them_gives_the_same(source):
-    assert not looks_at_files("add", known(source))
+    assert not looks_at("add", ["file:/near"], known(source))
+
+
+STATE = {
+    "ambient:environment": "import os\ndef add(): return os.environ['A']\n",
+    "ambient:cwd": "def add(): return open('near').read()\n",
+    "ambient:decimal": "from decimal import Decimal\ndef third(): return Decimal(1) / 3\ndef add(): return third()\n",
+    "ambient:module textwrap": "import textwrap\ndef add(t): return textwrap.shorten(t, 3)\n",
+    "file:/folder/near": "def add(): return open('near').read()\n",
+}
+
+
+@pytest.mark.parametrize("state", STATE)
+def test_a_tool_that_looks_at_the_process_state_may_give_another_value(state):
+    assert looks_at("add", [state], known(STATE[state])) == {state}
+    assert looks_at("add", [state], known("def add(item): return item\n")) == set()
