@@ -101,6 +101,11 @@ def test_in_a_fresh_process_tools_go_live_that_read_what_is_not_as_it_was(name):
     assert how == "right" and why == "proved", why
 
 
+def test_in_a_fresh_process_that_may_go_live_a_tool_adds_to_what_the_file_holds_by_then():
+    how, why = judged_fresh(*adversarial_tools.TOOLS["file, with another text"])
+    assert how == "right", why
+
+
 @pytest.mark.night
 @pytest.mark.parametrize("name", adversarial_builders.NOTEBOOKS)
 def test_in_a_fresh_process_the_cells_show_what_a_whole_run_shows(name):
