@@ -429,6 +429,7 @@ AMBIENT_SAID: dict[str, str] = {
     "environment": "an environment variable", "cwd": "the working directory", "random": "the state of `random`",
     "numpy random": "the state of `numpy.random`", "torch": "the state of torch's random numbers",
     "decimal": "the decimal context", "path": "`sys.path`", "argv": "`sys.argv`", "modules": "`sys.modules`",
+    "finders": "what finds modules",
     "locale": "the locale", "time zone": "the time zone",
     "logging": "the levels of `logging`", "warnings": "the filters of `warnings`",
     "process": "a setting of the interpreter", "numpy": "an option of numpy", "pandas": "an option of pandas",

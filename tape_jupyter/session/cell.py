@@ -494,7 +494,8 @@ class TapedCell:
         """Whether files and values are as the recorded cell found them, but for what came out
         otherwise since.
         """
-        return bool(self.request.options.get("rerun") or os.environ.get(AWAY))
+        options = self.request.options
+        return bool(options.get("rerun") or options.get("anew") or os.environ.get(AWAY))
 
     def ran_record(self, *, interrupted: bool) -> dict[str, list[str]]:
         """For the end mark of a run that asked otherwise than its recording: what it went through,

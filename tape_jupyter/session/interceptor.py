@@ -476,7 +476,8 @@ class Interceptor(Tape):
         near = None
         if matched.hidden and _is_decided_per_call(cell):
             near = near_matches.chosen(cell, call, matched, self._changed)
-        if near is not None and near.changed and cell.request.options.get("rerun"):
+        options = cell.request.options
+        if near is not None and near.changed and (options.get("rerun") or options.get("anew")):
             # everything that came out as it did is as it was: this is another call now
             near = NearMatch(matched.discriminator, why=near.message)
         decided = self._decide_call(cell, lineage, matched, call, kind, near)

@@ -8,6 +8,8 @@ import pytest
 
 from tests.trials import adversarial_agents
 
+from tests.trials import adversarial_builders
+
 from tests.trials import adversarial_kernel
 
 from tests.trials import adversarial_state
@@ -15,7 +17,16 @@ from tests.trials import adversarial_state
 from tests.trials import adversarial_strangers
 
 from tests.trials import adversarial_tools
-from tests.trials.kernel_reruns import JOIN, aside, changed, judged, run, session, whole
+from tests.trials.kernel_reruns import (
+    JOIN,
+    aside,
+    changed,
+    judged,
+    judged_fresh,
+    run,
+    session,
+    whole,
+)
 from tests.harness.provider import Provider
 
 
@@ -54,6 +65,52 @@ def test_state_of_any_kind_is_proved_as_a_whole_run_leaves_it(name):
 def test_a_strangers_notebook_is_proved_as_a_whole_run_leaves_it(name):
     how, why = judged(*adversarial_strangers.NOTEBOOKS[name])
     assert how == "right" and "'proved'" in why, why
+
+
+@pytest.mark.slow
+@pytest.mark.spread(17)
+@pytest.mark.parametrize("name", adversarial_builders.NOTEBOOKS)
+def test_what_one_cell_begins_and_another_ends_is_proved_as_a_whole_run_leaves_it(name):
+    how, why = judged(*adversarial_builders.NOTEBOOKS[name])
+    assert how == "right" and "'proved'" in why, why
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", adversarial_builders.SAID)
+def test_what_is_not_as_a_whole_run_leaves_it_is_said(name):
+    how, why = judged(*adversarial_builders.SAID[name])
+    assert how in ("right", "fresh", "wrong and said"), why
+
+
+def test_a_tool_that_reads_a_file_which_is_otherwise_now_goes_live_or_is_not_proved():
+    cells, reply = adversarial_builders.NOTEBOOKS["a tool whose helper reads what a cell wrote"]
+    how, why = judged(cells, reply)
+    assert how == "right" and "'proved'" in why, why
+    how, why = judged(cells, reply, "stop")
+    assert how == "wrong and said" and "gave its recorded value, but `s.txt`" in why, why
+
+
+FRESH = ("tools that fail and are tried again", "a tool that gives itself or what it keeps")
+"""Tools that ask for what is otherwise by then."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FRESH)
+def test_in_a_fresh_process_tools_go_live_that_read_what_is_not_as_it_was(name):
+    how, why = judged_fresh(*adversarial_builders.NOTEBOOKS[name])
+    assert how == "right" and why == "proved", why
+
+
+def test_in_a_fresh_process_that_may_go_live_a_tool_adds_to_what_the_file_holds_by_then():
+    how, why = judged_fresh(*adversarial_tools.TOOLS["file, with another text"])
+    assert how == "right", why
+
+
+@pytest.mark.night
+@pytest.mark.parametrize("name", adversarial_builders.NOTEBOOKS)
+def test_in_a_fresh_process_the_cells_show_what_a_whole_run_shows(name):
+    how, why = judged_fresh(*adversarial_builders.NOTEBOOKS[name])
+    assert how == "right", why
 
 
 @pytest.mark.slow

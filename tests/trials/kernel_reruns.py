@@ -1,7 +1,7 @@
 """A changed reply, re-run in a real kernel with its tape, against a whole run in another kernel whose call really gives
 the changed reply: tools run there, and what they do is what must be there at the end.
 
-`python tests/trials/kernel_reruns.py [NAME...]` says how each notebook of `adversarial_tools.py` ends.
+`python tests/trials/kernel_reruns.py [NAME...]` says how each notebook ends, in place and fresh.
 """
 
 import json
@@ -29,6 +29,19 @@ LOOK = """def look():
     with open("OUT", "w") as out: out.write(json.dumps(found))
 look()
 del look"""
+SHOWN = """def shown():
+    from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun
+    import json
+    rerunner = rerun.rerunner_of(magics.loaded(get_ipython()))
+    found = {}
+    for entry in rerunner.history:
+        outputs = rerunner.displayed.find_outputs(entry.index)
+        own = [o for o in outputs if not (o.get("metadata") or {}).get("tape")]
+        texts = [o.get("text") or o.get("evalue") or o.get("data", {}).get("text/plain", "") for o in own]
+        found[rerunner.parents.cell_id(entry.index) or entry.cell] = "".join(texts)
+    with open("OUT", "w") as out: out.write(json.dumps({k: v for k, v in found.items() if k[0] == "c" and v}))
+shown()
+del shown"""
 JOIN = """def join():
     from tape_jupyter.jupyter import magics; from tape_jupyter.jupyter.rerun import rerunner as rerun
     import json
@@ -63,9 +76,11 @@ def joined(kernel, out):
 
 
 def run(kernel, cells):
+    """In turn; the same source again is the same cell, run again."""
     shown = {}
-    for number, cell in enumerate((SET_UP, *cells)):
-        ran = kernel.execute(cell, f"c{number}")
+    sources = (SET_UP, *cells)
+    for number, cell in enumerate(sources):
+        ran = kernel.execute(cell, f"c{sources.index(cell)}")
         shown[number] = ran.stdout, ran.evalue
     return shown
 
@@ -87,7 +102,7 @@ def whole(folder, cells, reply):
         return shown, aside(kernel, LOOK, folder.parent / "truth.json"), files(folder)
 
 
-def changed(folder, cells, reply, policy="live", lines=()):
+def changed(folder, cells, reply, policy="live", lines=(), look=LOOK):
     """Recorded with the reply "a", overridden and re-run; what it says is the fourth. `lines`: what is said
     instead, each once what came of the one before is known.
     """
@@ -108,7 +123,7 @@ def changed(folder, cells, reply, policy="live", lines=()):
             said = kernel.execute(line, "r")
             compared = joined(kernel, folder.parent / "compared.json")
         kernel.execute("%tape rerun", "x", silent=True)
-        world = aside(kernel, LOOK, folder.parent / "world.json")
+        world = aside(kernel, look, folder.parent / "world.json")
         return world, files(folder), plan + said.stdout + said.traceback, compared or {}
 
 
@@ -138,13 +153,38 @@ def judged(cells, reply="b", policy="live"):
     return how, f"{found} {proof}\n{said}"
 
 
+def judged_fresh(cells, reply="b"):
+    """The same where all runs in a fresh process: what the cells show."""
+    line = "%tape rerun new --fresh --on-divergence live"
+    with tempfile.TemporaryDirectory(prefix="flow", ignore_cleanup_errors=True) as root:
+        folder = Path(root).resolve()
+        (folder / "truth").mkdir()
+        with session(folder / "truth", reply) as kernel:
+            run(kernel, cells)
+            truth = aside(kernel, SHOWN, folder / "truth.json")
+        *_, said, compared = changed(folder / "live", cells, reply, lines=[line], look=SHOWN)
+        shown = json.loads((folder / "world.json").read_text())
+    differing = [k for k in {**shown, **truth} if shown.get(k) != truth.get(k)]
+    found = [f"{k}: {shown.get(k)!r} is {truth.get(k)!r}" for k in differing]
+    proof = compared.get("proof", {}).get("state")
+    if not found and not compared.get("stopped"):
+        return "right", f"{proof}"
+    return (
+        "wrong in silence" if proof == "proved" else "wrong and said",
+        f"{found} {compared}\n{said}",
+    )
+
+
 def main():
+    from tests.trials import adversarial_builders
     from tests.trials import adversarial_kernel
     from tests.trials import adversarial_strangers
     from tests.trials import adversarial_tools
 
     asked = sys.argv[1:]
     notebooks = {
+        **adversarial_builders.SAID,
+        **adversarial_builders.NOTEBOOKS,
         **adversarial_tools.SAID,
         **adversarial_tools.NOTEBOOKS,
         **adversarial_kernel.NOTEBOOKS,
@@ -153,6 +193,7 @@ def main():
     for name, (cells, *reply) in notebooks.items():
         if not asked or any(each in name for each in asked):
             print("==", name, *judged(cells, *reply), flush=True)
+            print("== fresh:", name, *judged_fresh(cells, *reply[:1]), flush=True)
 
 
 if __name__ == "__main__":

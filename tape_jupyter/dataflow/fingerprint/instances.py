@@ -114,6 +114,17 @@ _FILES = frozenset(
 _ASKED_LESS: tuple[type, ...] = (*FUTURES, LOCK, *_FILES)
 _OUTCOME = ("_state", "_result", "_exception")
 """What became of a future or a task; to ask for it by its methods would count as having heard of an error."""
+
+
+def _read_text_buffer(value: Any) -> Any:
+    """Where it stands, and its text; None where it is closed."""
+    base: Any = io.StringIO if isinstance(value, io.StringIO) else io.BytesIO
+    try:
+        return base.tell(value), base.getvalue(value)
+    except ValueError:
+        return None
+
+
 _PLAIN: dict[type, Callable[[Any], Any]] = {
     str: str.__str__,
     int: int.__repr__,
@@ -127,6 +138,8 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
     dt.time: lambda value: dt.time.__reduce_ex__(value, 4)[1],
     dt.timedelta: lambda value: dt.timedelta.__reduce__(value)[1],
     BaseException: BaseException.__dict__["args"].__get__,
+    io.StringIO: _read_text_buffer,
+    io.BytesIO: _read_text_buffer,
     **dict.fromkeys(
         FUTURES, lambda value: [object.__getattribute__(value, name) for name in _OUTCOME]
     ),
@@ -228,13 +241,13 @@ def instance(walk: Walk, value: Any, kind: type, depth: int, *, foreign: bool) -
     if kind in _FILES and not foreign:
         walk.opaque = walk.opaque or not value.closed
     if attributes(walk, value, kind, depth, foreign=foreign or not native):
-        walk.partial = walk.partial or (not beneath and _keeps_native_state(kind))
+        walk.partial = walk.partial or (not beneath and keeps_native_state(kind))
     elif not beneath:
         _visit_native(walk, value, kind, depth, foreign=foreign)
 
 
 @functools.lru_cache(4096)
-def _keeps_native_state(kind: type) -> bool:
+def keeps_native_state(kind: type) -> bool:
     """Whether a class of C that it derives from may keep more than its attributes show."""
     bases = type.__dict__["__mro__"].__get__(kind)
     return any(
@@ -370,6 +383,15 @@ def visit_referents(walk: Walk, value: Any, depth: int) -> None:
     for each in gc.get_referents(value):
         if isinstance(each, (*HELD, types.BuiltinMethodType)):
             walk.visit_value(each, depth, foreign=True)
+        elif type(each) is tuple or _is_python_iterator(type(each)):
+            walk.visit_value(each, depth, foreign=False)
+
+
+def _is_python_iterator(kind: type) -> bool:
+    """Whether its objects go through what others hold: `chain(xs)` holds an iterator of `xs`."""
+    return kind.__module__ == "itertools" or (
+        kind.__module__ == "builtins" and hasattr(kind, "__next__")
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import contextvars
 import functools
-import io
 import logging
 import os
 import pathlib
@@ -77,11 +76,6 @@ def visit_object(walk: Walk, value: Any, kind: type, depth: int, *, foreign: boo
         of_class(walk, value, depth, is_value=True)
     elif (module := root_module(kind)) and (table := arrays.table_of(module, value)) is not None:
         of_table(walk, value, table, module, depth)
-    elif isinstance(value, io.StringIO | io.BytesIO) and kind in (io.StringIO, io.BytesIO):
-        walk.ids.add(identity(value))
-        walk.hash_text("closed" if value.closed else f"{value.tell()}")
-        if not value.closed:
-            walk.visit_value(value.getvalue(), depth, foreign=foreign)
     elif isinstance(value, weakref.ReferenceType):
         walk.hash_text("reference")
         walk.visit_value(weakref.ReferenceType.__call__(value), depth, foreign=foreign)
@@ -212,7 +206,7 @@ def _visit_module(walk: Walk, value: types.ModuleType, depth: int) -> None:
 
 def _visit_partial(walk: Walk, value: functools.partial[Any], depth: int) -> None:
     walk.ids.add(identity(value))
-    for each in (value.func, value.args, value.keywords):
+    for each in (value.func, value.args, value.keywords, vars(value) or None):
         walk.visit_value(each, depth, foreign=False)
 
 

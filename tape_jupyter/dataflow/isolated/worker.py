@@ -49,6 +49,12 @@ class _Hook(DisplayHook):
         shell.display_pub.publish(format_dict, md_dict)
 
 
+class _Printed(io.StringIO):
+    """What is printed, with the encoding that a kernel's streams have: `%timeit` asks for it."""
+
+    encoding = "UTF-8"
+
+
 class FreshShell(InteractiveShell):
     """An IPython shell without a terminal, a history file or a window system."""
 
@@ -57,6 +63,10 @@ class FreshShell(InteractiveShell):
 
     outputs: Any = None
     """What the running cell shows."""
+    printed: tuple[_Printed, _Printed] | None = None
+    """Where all cells print, as a kernel's do: what keeps `sys.stdout` writes on in later cells."""
+    streams: tuple[Any, Any] | None = None
+    """`sys.stdout` and `sys.stderr` as the last cell left them."""
     collect_extras: Callable[[], Mapping[str, Any]] = dict
     """What is told of each cell that ran; a job's setup sets it."""
 
@@ -107,20 +117,19 @@ def _build_runner() -> Callable[[Coroutine[Any, Any, Any]], Any]:
     return run_in_context
 
 
-def execute_in_shell(
-    shell: InteractiveShell, source: str, cell_id: str | None = None
-) -> dict[str, Any]:
+def execute_in_shell(shell: FreshShell, source: str, cell_id: str | None = None) -> dict[str, Any]:
     """Run a cell. `text`: standard output, the text of each display, the error's line; `images`:
     digests; `outputs`: all that it showed, in its order, as notebooks have it.
     """
+    streams = shell.printed = shell.printed or (_Printed(), _Printed())
     with capture_output():
-        sys.stdout, sys.stderr = streams = _Printed(), _Printed()
+        sys.stdout, sys.stderr = shell.streams or streams
         collector = _CellOutputs(dict(zip(("stdout", "stderr"), streams, strict=True)))
         shell.display_pub, sys.displayhook = _Publisher(collector), _Results(shell, collector)
-        if isinstance(shell, FreshShell):
-            shell.outputs = collector
+        shell.outputs = collector
         result: Any = shell.run_cell(source, store_history=True, cell_id=cell_id)  # type: ignore[no-untyped-call]
         collector.printed()
+        shell.streams = sys.stdout, sys.stderr
     error = result.error_in_exec or result.error_before_exec
     outputs = [each for each in collector.outputs if not _is_summary(each)]
     printed = "".join(each["text"] for each in outputs if each.get("name") == "stdout")
@@ -138,18 +147,15 @@ def execute_in_shell(
     }
 
 
-class _Printed(io.StringIO):
-    """What is printed, with the encoding that a kernel's streams have: `%timeit` asks for it."""
-
-    encoding = "UTF-8"
-
-
 class _CellOutputs:
     """The outputs of one cell as they come; what it prints is in `streams`."""
 
     def __init__(self, streams: Mapping[str, io.StringIO]) -> None:
         self.outputs: list[dict[str, Any]] = []
         self._streams, self._sent_lengths, self._clear = streams, dict.fromkeys(streams, 0), False
+        for stream in streams.values():
+            stream.seek(0)
+            stream.truncate()
 
     def printed(self) -> None:
         """Take in what was printed since."""

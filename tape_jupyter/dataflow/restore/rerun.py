@@ -17,13 +17,15 @@ who reads that, which is said too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import types
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tape_jupyter.dataflow.downstream import Taints, walk_entry
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
-from tape_jupyter.dataflow.history import FILES, Execution, History, name_of
+from tape_jupyter.dataflow.history import FILES, Execution, History, covers, name_of
+from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.isolated.end_state import End, look_at_end
 from tape_jupyter.dataflow.plan import Plan
 from tape_jupyter.dataflow.restore.recorded_parts import RecordedParts
@@ -37,7 +39,10 @@ from tape_jupyter.dataflow.restore.versions import (
     thing_of,
     written_by,
 )
+from tape_jupyter.dataflow.tracing.ambient import IMPORTED
 
+_IMPORTED = f"ambient:{IMPORTED}"
+_NOBODYS = (str, int, float, bytes, type(None), types.ModuleType)
 _EQUAL = "what it depends on did not change"
 _GENERATORS = {"random": "random", "numpy random": "numpy", "torch": "torch"}
 """Parts of the process' state that are generators, with the names that a cell's pins know them by."""
@@ -101,6 +106,14 @@ class Rerun:
     def differing(self) -> frozenset[str]:
         """Variables that are not what the history had, as it stands."""
         return frozenset(thing for thing in self._new if not parted(thing)[0])
+
+    def find_differing_state(self, entry: Execution) -> list[str]:
+        """Files that the entry looks at, and parts of the process' state, that are not what they were
+        then.
+        """
+        things = [each for each in self._new if parted(each)[0]]
+        files = {e for e in things if any(covers(e, read) for read in entry.reads)}
+        return sorted(files.union(each for each in things if parted(each)[0] == "ambient"))
 
     @property
     def total(self) -> int:
@@ -209,14 +222,16 @@ class Rerun:
         return tuple(name for part, name in _GENERATORS.items() if f"ambient:{part}" in self._new)
 
     def _order_things(self) -> list[str]:
-        """Files from the deepest, so that folders are empty; ambient state last: nothing put back
-        may move it.
+        """Files from the deepest, so that folders are empty; then modules, in which names are; ambient
+        state last: nothing put back may move it.
         """
         files = sorted((each for each in self._versions if each.startswith("file:")), reverse=True)
+        modules = [each for each in self._versions if each.startswith(_IMPORTED)]
         return [
             *files,
+            *modules,
             *sorted(
-                set(self._versions) - set(files),
+                set(self._versions) - set(files) - set(modules),
                 key=lambda thing: (thing.startswith("ambient:"), thing),
             ),
         ]
@@ -378,6 +393,7 @@ class Rerun:
             if not unequal:
                 break
             equal -= unequal
+        equal -= self._find_held_elsewhere(equal, outcome)
         for name in sorted(equal):
             if name in entry.kept:
                 outcome.kept[name] = entry.kept[name]
@@ -386,6 +402,18 @@ class Rerun:
                 entry.mementos[name].restore()
                 outcome.mementos[name] = entry.mementos[name]
         return equal
+
+    def _find_held_elsewhere(self, equal: set[str], outcome: Execution) -> set[str]:
+        """The names whose objects the process holds, too, since this run: a handler that a logger was
+        given. The objects that they were when it was recorded would be others.
+        """
+        parts = [c.after for part, c in outcome.ambient.items() if f"ambient:{part}" not in equal]
+        held = {identity(each) for each in _list_held(parts)}
+        if not held:
+            return set()
+        names = (name for name in equal if not parted(name)[0])
+        values = ((name, self._world.value(name)) for name in names)
+        return {n for n, value in values if held & fingerprint(value, self.shell.user_ns).ids}
 
     def _is_as_recorded(self, thing: str, entry: Execution, outcome: Execution) -> bool:
         kind, rest = parted(thing)
@@ -452,6 +480,22 @@ class Rerun:
         self._world.show_last()
         self._touched.update(self._versions)
         self._resync_tracker()
+
+
+def _list_held(parts: Iterable[Any]) -> Iterator[Any]:
+    """The objects in state of the process that may be a program's own."""
+    todo = [*parts]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, tuple | list):
+            todo += each
+        elif isinstance(each, dict):
+            todo += each.values()
+        elif not isinstance(each, _NOBODYS):
+            yield each
+            owner = getattr(each, "__self__", None)
+            if isinstance(each, types.BuiltinMethodType | types.MethodType) and owner is not None:
+                yield owner
 
 
 def _is_seen_unchanged(name: str, entry: Execution) -> bool:

@@ -151,6 +151,12 @@ class World:
             world.others[f"ambient:{part}"] = Change(
                 None, _collect_attributes(part, len(history), versions)
             )
+        for part in {
+            part for e in history for part in e.ambient if part.startswith(ambient.IMPORTED)
+        }:
+            name = part.removeprefix(ambient.IMPORTED)
+            there = sys.modules.get(name, ambient.ABSENT)
+            world.others[f"ambient:{part}"] = Change(None, there)
         for path in {path for entry in history for path in entry.files}:
             world.others[f"file:{path}"] = Change(None, read_file(path))
         return world

@@ -42,9 +42,10 @@ from tape_jupyter.core.readable_memory import owns_memory, require_readable
 from tape_jupyter.core.user_code import is_class_of_users, is_environment, is_registered, is_users
 from tape_jupyter.dataflow.fingerprint import unwrapped
 from tape_jupyter.dataflow.fingerprint.containers import items_of
-from tape_jupyter.dataflow.fingerprint.instances import LOCK, is_memory
+from tape_jupyter.dataflow.fingerprint.instances import LOCK, is_memory, keeps_native_state
 from tape_jupyter.dataflow.fingerprint.objects import TUPLE_FIELD
 from tape_jupyter.dataflow.identity import identity
+from tape_jupyter.dataflow.tracing.ambient import DECIMAL_FIELDS
 
 NODES = 100_000
 BYTES = 64 << 20
@@ -55,10 +56,10 @@ _PLAIN = (
     dt.date, dt.time, dt.timedelta, dt.tzinfo, decimal.Decimal, enum.Enum,
     fractions.Fraction, pathlib.PurePath, uuid.UUID, re.Pattern, re.Match, types.WrapperDescriptorType,
     types.MethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType,
-    types.MethodWrapperType, types.GenericAlias, TUPLE_FIELD, types.UnionType, decimal.Context, operator.itemgetter,
+    types.MethodWrapperType, types.GenericAlias, TUPLE_FIELD, types.UnionType, operator.itemgetter,
     operator.attrgetter, operator.methodcaller, weakref.ref, property,
 )  # fmt: skip
-_PASSING = frozenset({"RLock", "_thread._local", "_local", "Condition", "local"})
+_PASSING = frozenset({"RLock", "Condition"})
 _KEPT_OUT = (
     "asyncio",
     "IPython",
@@ -81,6 +82,8 @@ _ASYNC_VALUES = frozenset(
 _CLASS_OWN = frozenset(
     {"__dict__", "__weakref__", "__doc__", "__module__", "__abstractmethods__", "_abc_impl"}
 )
+_OF_FRAMES = frozenset({"_mgr", "_item_cache", "_attrs", "_flags", "_name"})
+"""Attributes that every table of pandas has."""
 _ABSENT = object()
 _ALL = slice(None)
 _FIRST, _SECOND = operator.itemgetter(0), operator.itemgetter(1)
@@ -89,7 +92,7 @@ _FIRST, _SECOND = operator.itemgetter(0), operator.itemgetter(1)
 _ITEM = 64
 """Bytes that one thing in a list, or one attribute's object, takes: about."""
 _POINTER = 8
-_ENDLESS = (type, types.FunctionType, types.ModuleType, logging.Handler)
+_ENDLESS = (type, types.FunctionType, types.ModuleType, logging.Handler, threading.local)
 """What libraries keep registers of: a callback that waits for one of these to go closes nothing."""
 _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class statement made it
 _ATOMS = frozenset(_PLAIN[:11])
@@ -228,10 +231,27 @@ class _Walk:
     def _find_visit(self, what: Any) -> Callable[[Any, Any], Iterable[Any]]:
         """How things of its type are remembered."""
         by_kind = (visit for kind, visit in self._BY_KIND if isinstance(what, kind))
-        return next(by_kind, _Walk._remember_other)
+        visit = next(by_kind, _Walk._remember_other)
+        if not is_class_of_users(type(what)) or visit in (
+            _Walk._remember_class,
+            _Walk._remember_other,
+        ):
+            return visit
+
+        def remember_with_attributes(walk: _Walk, what: Any) -> Iterable[Any]:
+            walk.memento.add_put(_put_class, what, type(what))
+            return [*visit(walk, what), *walk._remember_attributes(what), type(what)]
+
+        return remember_with_attributes
 
     def _remember_other(self, what: Any) -> Iterable[Any]:
         module = type(what).__module__ or ""
+        numpy, pandas = sys.modules.get("numpy"), sys.modules.get("pandas")
+        if numpy is not None and isinstance(what, numpy.ndarray):
+            inside = self._remember_array(what)
+            return inside if type(what) is numpy.ndarray else [*inside, *self._remember_own(what)]
+        if pandas is not None and isinstance(what, pandas.DataFrame | pandas.Series):
+            return self._remember_frame(what)
         if module.partition(".")[0] == "numpy":
             return self._remember_numpy(what)
         if module.partition(".")[0] == "pandas":
@@ -239,6 +259,12 @@ class _Walk:
         if module.partition(".")[0] == "polars":
             return self._remember_polars(what)
         return self._remember_instance(what, module)
+
+    def _remember_own(self, what: Any) -> Iterable[Any]:
+        """What an array of a class of the user's has besides."""
+        if not is_class_of_users(type(what)):
+            return ()
+        return [*self._remember_attributes(what), type(what)]
 
     def _has_end(self, what: Any, kind: type) -> bool:
         """Whether something happens when it goes, or the program can tell that it went."""
@@ -379,7 +405,20 @@ class _Walk:
         return () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
 
     def _remember_partial(self, what: functools.partial[Any]) -> Iterable[Any]:
-        return (what.func, *what.args, *what.keywords.values(), vars(what))
+        self.memento.add_put(_put_partial, what, what.func, what.args, what.keywords, vars(what))
+        return (what.func, *what.args, what.keywords, vars(what))
+
+    def _remember_exception(self, what: BaseException) -> Iterable[Any]:
+        self.memento.add_put(_put_exception, what, what.args, what.__cause__)
+        return [*what.args, what.__cause__, vars(what)]
+
+    def _remember_context(self, what: decimal.Context) -> Iterable[Any]:
+        self.memento.add_put(_put_context, what, what.copy())
+        return ()
+
+    def _remember_local(self, what: threading.local) -> Iterable[Any]:
+        """What it holds for this thread."""
+        return (threading.local.__getattribute__(what, "__dict__"),)
 
     def _remember_wrapped(
         self, what: staticmethod[Any, Any] | classmethod[Any, Any, Any]
@@ -459,30 +498,45 @@ class _Walk:
     def _remember_numpy(self, what: Any) -> Iterable[Any]:
         if hasattr(what, "bit_generator") or type(what).__name__ == "RandomState":
             return self._remember_numpy_generator(what)
-        if not hasattr(what, "flags") or not hasattr(what, "dtype") or what.shape == ():
-            if type(what).__name__ in {"dtype", "ufunc", "bool", "str_"} or hasattr(what, "item"):
-                return ()
-            return self._note_opaque(what)
-        if type(what).__name__ == "memmap" or not self._reserve_bytes(what.nbytes):
+        if type(what).__name__ in {"dtype", "ufunc", "bool", "str_"} or hasattr(what, "item"):
+            return ()
+        if getattr(what, "__dict__", None):
+            return self._remember_instance(what, "numpy")
+        return self._note_opaque(what)
+
+    def _remember_array(self, what: Any) -> Iterable[Any]:
+        numpy = sys.modules["numpy"]
+        if isinstance(what, numpy.memmap) or not self._reserve_bytes(what.nbytes):
             return self._note_opaque(what)  # the one is an open file
         require_readable(what)
-        copied = what.copy()
+        masked = isinstance(what, numpy.ma.MaskedArray)
+        # past what a class of the user's makes of a view, and of a copy
+        plain = what if masked else numpy.ndarray.view(what, numpy.ndarray)
+        copied = plain.copy()
         self.memento.size += copied.nbytes
+        shape, kind, nomask = copied.shape, copied.dtype, numpy.ma.nomask
 
         writeable = what.flags.writeable
-        nomask = sys.modules["numpy"].ma.nomask
         bare = getattr(what, "_mask", None) is nomask
 
         def put_array() -> None:
-            what.flags.writeable = True
-            what[...] = copied
+            if (what.shape, what.dtype) != (shape, kind):
+                _put_form(numpy.ndarray, what, shape, kind)
+            plain = what if masked else numpy.ndarray.view(what, numpy.ndarray)
+            what.flags.writeable = plain.flags.writeable = True
+            plain[...] = copied
             what.flags.writeable = writeable
             if bare:
                 what._mask = nomask  # noqa: SLF001 - there is no other way back to it
 
+        def has_form() -> bool:
+            same = (what.shape, what.dtype) == (shape, kind)
+            flat = not masked and what.flags.c_contiguous and what.nbytes == copied.nbytes
+            return same or flat
+
         self.memento.add_put(put_array)
-        self.memento.checks.append(lambda: what.shape == copied.shape and _may_write(what))
-        return copied.ravel().tolist() if copied.dtype == object else ()
+        self.memento.checks.append(lambda: has_form() and _may_write(what))
+        return copied.ravel().tolist() if kind.hasobject else ()
 
     def _remember_numpy_generator(self, what: Any) -> Iterable[Any]:
         # RandomState has no other word
@@ -494,10 +548,22 @@ class _Walk:
     def _remember_pandas(self, what: Any) -> Iterable[Any]:
         import pandas as pd
 
-        if not isinstance(what, pd.DataFrame | pd.Series):
-            if "groupby" not in type(what).__module__:
-                return ()
-            return self._remember_instance(what, "pandas")
+        if isinstance(what, pd.Index):
+            names = list(what.names)
+            self.memento.add_put(_put_names, what, names)
+            return ()
+        if isinstance(what, pd.api.extensions.ExtensionArray):
+            copied = what.copy()
+            self.memento.size += copied.nbytes
+            self.memento.add_put(operator.setitem, what, _ALL, copied)
+            self.memento.checks.append(lambda: what.dtype == copied.dtype)
+            return ()
+        # groups, windows and styles of a table
+        return self._remember_instance(what, "pandas") if getattr(what, "__dict__", None) else ()
+
+    def _remember_frame(self, what: Any) -> Iterable[Any]:
+        import pandas as pd
+
         used = _count_table_bytes(what)
         if not self._reserve_bytes(used):
             return self._note_opaque(what)
@@ -505,16 +571,27 @@ class _Walk:
             int(pd.__version__.partition(".")[0]) >= 3
         )  # copies there are made when either is written to
         self.memento.size += 0 if lazy else used
-        copied = what.copy(deep=not lazy)
-        set_state: Any = what.__setstate__
+        base: Any = pd.DataFrame if isinstance(what, pd.DataFrame) else pd.Series
+        inside = object.__getattribute__(what, "__dict__")
+        # past what a class of the user's makes of a copy
+        plain = base._from_mgr(inside["_mgr"], inside["_mgr"].axes)  # noqa: SLF001
+        plain.__dict__.update({k: v for k, v in inside.items() if k in _OF_FRAMES})
+        copied = plain.copy(deep=not lazy)
+        own = {k: v for k, v in inside.items() if k not in _OF_FRAMES}
 
         def put_state() -> None:
             state: Any = copied.copy(deep=not lazy).__getstate__()
             state.pop("_metadata", None)  # a list of its class: no frame has one of its own
-            set_state(state)
+            base.__setstate__(what, state)
+            for name in inside.keys() - _OF_FRAMES - own.keys():
+                del inside[name]
+            inside.update(own)
 
         self.memento.add_put(put_state)
-        return ()
+        arrays = (a for a in inside["_mgr"].arrays if getattr(a.dtype, "hasobject", False))
+        objects = (each.ravel().tolist() for each in arrays)
+        cells = [row for rows in objects if not _ATOMS.issuperset(map(type, rows)) for row in rows]
+        return [*cells, *own.values(), *([type(what)] if is_class_of_users(type(what)) else ())]
 
     def _remember_polars(self, what: Any) -> Iterable[Any]:
         """A clone of its core costs nothing: rows are copied when either is written to."""
@@ -547,11 +624,15 @@ class _Walk:
         if is_memory(type(what)):
             return self._remember_memory(what)
         children = self._remember_attributes(what)
-        if not children and type(what).__flags__ & _HEAP == 0:
+        bare = not children and type(what).__flags__ & _HEAP == 0
+        # of the latter other threads may have theirs
+        if bare or (not is_class_of_users(type(what)) and _has_thread_locals(what)):
             return self._note_opaque(what)
         if is_class_of_users(type(what)):
             self.memento.add_put(_put_class, what, type(what))
-        if not children and not any("__slots__" in vars(base) for base in type(what).__mro__):
+        has_slots = any("__slots__" in vars(base) for base in type(what).__mro__)
+        kind: Any = type(what)
+        if keeps_native_state(kind) or not (children or has_slots):
             self.memento.dark.append(_format_type(what))
         return [*children, *((type(what),) if is_class_of_users(type(what)) else ())]
 
@@ -606,6 +687,9 @@ class _Walk:
         (OPEN_FILE, _remember_open_file),
         (LOCK, _remember_lock),
         (random.Random, _remember_random),
+        (BaseException, _remember_exception),
+        (decimal.Context, _remember_context),
+        (threading.local, _remember_local),
     )
 
 
@@ -637,6 +721,53 @@ def _may_write(array: Any) -> bool:
     """Whether an array can be written to, or made so: a view of one that cannot is not."""
     flags = array.flags
     return bool(flags.writeable or flags.owndata)
+
+
+def _has_thread_locals(what: Any) -> bool:
+    inside = getattr(what, "__dict__", None)
+    values = inside.values() if isinstance(inside, dict) else ()
+    return any(isinstance(each, threading.local) for each in values)
+
+
+def _put_form(base: Any, array: Any, shape: tuple[int, ...], kind: Any) -> None:
+    """The shape and the type of the items, by which the same memory is looked at."""
+    base.shape.__set__(array, (array.size,))
+    base.dtype.__set__(array, kind)
+    base.shape.__set__(array, shape)
+
+
+def _put_names(index: Any, names: list[Any]) -> None:
+    if list(index.names) != names:
+        index.names = names
+
+
+def _put_partial(
+    what: functools.partial[Any],
+    function: Any,
+    given: tuple[Any, ...],
+    keywords: dict[str, Any],
+    attributes: dict[str, Any],
+) -> None:
+    if what.func is not function or what.args is not given or what.keywords is not keywords:
+        what.__setstate__((function, given, keywords, attributes))  # type: ignore[attr-defined]
+
+
+def _put_exception(
+    what: BaseException, given: tuple[Any, ...], cause: BaseException | None
+) -> None:
+    if what.args is not given:
+        what.args = given
+    if what.__cause__ is not cause:
+        hides = what.__suppress_context__
+        what.__cause__ = cause
+        what.__suppress_context__ = hides
+
+
+def _put_context(what: decimal.Context, was: decimal.Context) -> None:
+    for name in DECIMAL_FIELDS:
+        setattr(what, name, getattr(was, name))
+    what.flags.update(was.flags)
+    what.traps.update(was.traps)
 
 
 def _put_class(what: Any, kind: type) -> None:

@@ -34,7 +34,7 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from tape_jupyter.core.stubs import do_nothing
-from tape_jupyter.core.user_code import bag, is_environment
+from tape_jupyter.core.user_code import bag, is_environment, is_users
 from tape_jupyter.dataflow.history import Change
 
 
@@ -124,6 +124,27 @@ def _put_made_modules(value: dict[str, types.ModuleType]) -> None:
     for name in _take_made_modules().keys() - value.keys():
         del sys.modules[name]
     sys.modules.update(value)
+
+
+def _take_finders() -> tuple[list[tuple[int, Any]], ...]:
+    """The program's own, of what finds modules, with their places."""
+    lists: tuple[list[Any], ...] = (sys.meta_path, sys.path_hooks)
+    return tuple(
+        [(i, each) for i, each in enumerate(some) if _is_users_own(each)] for some in lists
+    )
+
+
+def _is_users_own(value: Any) -> bool:
+    module = getattr(value, "__module__", None)
+    return isinstance(module, str) and is_users(module)
+
+
+def _put_finders(value: tuple[list[tuple[int, Any]], ...]) -> None:
+    lists: tuple[list[Any], ...] = (sys.meta_path, sys.path_hooks)
+    for some, kept in zip(lists, value, strict=True):
+        some[:] = [each for each in some if not _is_users_own(each)]
+        for place, each in kept:
+            some.insert(place, each)
 
 
 def _put_argv(value: list[str]) -> None:
@@ -517,6 +538,7 @@ PARTS: dict[str, AmbientPart] = {
     "modules": AmbientPart(
         "a module made by hand", _take_made_modules, _put_made_modules, by=bag("sys importlib")
     ),
+    "finders": AmbientPart("what finds modules", _take_finders, _put_finders),
     "argv": AmbientPart("`sys.argv`", lambda: list(sys.argv), _put_argv),
     "decimal": AmbientPart("the decimal context", _take_decimal, _put_decimal),
     "locale": AmbientPart("the locale", lambda: locale.setlocale(locale.LC_ALL), _put_locale),
@@ -617,7 +639,10 @@ def restore_part(name: str, value: Any) -> None:
     raises.
     """
     if name.startswith(MODULE):
-        _put_attributes(holder(name.removeprefix(MODULE)), value)
+        with suppress(LookupError):  # it is gone
+            _put_attributes(holder(name.removeprefix(MODULE)), value)
+    elif name.startswith(IMPORTED):
+        _put_imported(name.removeprefix(IMPORTED), value)
     elif name.startswith(MODE):
         with suppress(OSError):  # it is gone
             os.chmod(name.removeprefix(MODE), value)  # noqa: PTH101 - a text
@@ -626,6 +651,19 @@ def restore_part(name: str, value: Any) -> None:
             os.utime(name.removeprefix(TIMES), ns=value)
     else:
         PARTS[name].restore(value)
+
+
+def _put_imported(name: str, module: Any) -> None:
+    if module is not ABSENT:
+        sys.modules[name] = module
+    elif name in sys.modules:
+        del sys.modules[name]
+
+
+def imports_undone(before: Mapping[str, Any]) -> dict[str, Change]:
+    """Of modules that were imported, those that stand no more in `sys.modules`, or others do."""
+    now = ((name, was, sys.modules.get(name, ABSENT)) for name, was in before.items())
+    return {f"{IMPORTED}{name}": Change(was, there) for name, was, there in now if there is not was}
 
 
 def _put_attributes(owner: Any, attributes: dict[str, Any]) -> None:
@@ -654,9 +692,12 @@ def holder(name: str) -> Any:
 
 def module_changes(name: str, before: dict[str, Any]) -> Change | None:
     """Attributes of a module, or of an object that stands in one, that were bound anew, removed,
-    added; submodules and the module's own caches are not.
+    added; submodules and the module's own caches are not. None where it is not there any more.
     """
-    now = vars(holder(name))
+    try:
+        now = vars(holder(name))
+    except LookupError:
+        return None
     if (
         len(now) == len(before)
         and all(map(is_, before, now))
@@ -689,6 +730,8 @@ class _Absent:
 ABSENT = _Absent()
 """An attribute that a module did not have."""
 MODULE = "module "
+IMPORTED = "imported "
+"""A module of the user's that a cell took out of `sys.modules`."""
 MODE = "mode "
 """Of a file: who may read, write and run it."""
 TIMES = "times "

@@ -365,7 +365,8 @@ class Surroundings:
             variables.ever.add(below)
             (draft.strong if certain else draft.weak).add(below)
         elif is_module_of_users(value) and touch.how != "method" and below:
-            name = f"{value.__name__}:{below.partition('.')[0]}"
+            first = below.partition(".")[0]
+            name = variables.resource(value.__name__, first) or f"{value.__name__}:{first}"
             (draft.strong if certain and "." not in below else draft.weak).add(name)
         elif package := is_library(value):
             self._add_library_change(draft, touch, value, package, below if certain else "")
@@ -497,7 +498,7 @@ class Surroundings:
         parts = {"process", "umask"} if self._may_act(draft) else set()
         parts |= {part for part in ("random", "numpy random", "torch") if part in seen.ambient}
         if draft.statement.code.imports or "importlib" in packages:
-            parts.add("path")
+            parts |= {"path", "finders"}
         for part, owners in _READERS.items():
             drew = (
                 part != "matplotlib"

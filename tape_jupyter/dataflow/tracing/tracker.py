@@ -15,8 +15,7 @@ import threading
 import traceback
 import types
 from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +86,7 @@ class _Open:
     background: bool
     watched: bool = False
     taped: bool = False
-    imported: AbstractSet[str] = frozenset()
+    imported: Mapping[str, Any] = field(default_factory=dict)
     """The user's modules that were imported before it."""
     leaves: bool = False
     """Threads or tasks that it started run on."""
@@ -390,7 +389,8 @@ class Tracker:
             entry, cell, 0.0, thread_number(), {},
             self._copy_module_dicts(reach) | self._copy_assigned_dicts(cell),
             self._find_last_results(),
-            alive, tasks, bool(tasks) or bool(alive - self._noted.threads), imported=self.variables.find_imported(),
+            alive, tasks, bool(tasks) or bool(alive - self._noted.threads),
+            imported={name: sys.modules[name] for name in self.variables.find_imported() - {"__main__"}},
         )  # fmt: skip
         self._open.began = perf_counter()
 
@@ -482,6 +482,7 @@ class Tracker:
         entry.ambient = changes | {
             f"{ambient.MODULE}{name}": change for name, change in patches.items()
         }
+        entry.ambient |= ambient.imports_undone(running.imported)
         for path, mode in touched.modes.items():
             now = permissions(path)
             if now is not None and now != mode:
@@ -549,7 +550,9 @@ class Tracker:
         replaced = Replaced(replaced_names(running.cell), executed.called_codes)
         scan = variables.refresh(reach, seconds, replaced)
         self._last_examined = scan.last_examined
-        new = self._find_globals_of(variables.find_imported() - running.imported)
+        new = self._find_globals_of(
+            variables.find_imported() - running.imported.keys() - {"__main__"}
+        )
         scan.before.update(dict.fromkeys(new))
         entry.imported = frozenset(each.rpartition(":")[0] for each in new)
         rebound = scan.rebound | new | ((variables.elsewhere - known) & scan.before.keys())

@@ -98,7 +98,7 @@ class Variables:
 
     def resource(self, module: str, name: str) -> str | None:
         """What a global `name` of a piece of code is; None where it is a builtin or the shell's."""
-        if not module:
+        if not module or self._is_notebook(module):
             if is_shells(name):
                 return None
             if name in self.namespace or name in self.ever or name not in builtins.__dict__:
@@ -135,8 +135,13 @@ class Variables:
 
     def globals_of(self, module: str) -> Iterator[str]:
         for name in list(sys.modules[module].__dict__):
-            if not name.startswith("__"):
-                yield f"{module}:{name}"
+            if not name.startswith("__") and (resource := self.resource(module, name)) is not None:
+                yield resource
+
+    def _is_notebook(self, module: str) -> bool:
+        """Whether it is the notebook, as `import __main__` gives it."""
+        loaded = sys.modules.get(module)
+        return loaded is not None and loaded.__dict__ is self.namespace
 
     def closure(self, resources: Iterable[str]) -> set[str]:
         """With the variables that the code in them uses, and the code in these."""

@@ -11,8 +11,8 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
+from tape_jupyter import instrumentation
 from tape_jupyter.core.real_clock import epoch_ns
-from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.effects.quiet_connections import MOMENTS, connect_heard
 from tape_jupyter.instrumentation.determinism.clock_callers import read_clock
 from tape_jupyter.instrumentation.patching import swap, undoing
@@ -20,11 +20,29 @@ from tape_jupyter.instrumentation.patching import swap, undoing
 
 def patch(module: ModuleType) -> Callable[[], None]:
     """Tap `sqlite3.connect`, under both names that libraries call it by. Returns the undo."""
-    unhold = _hold_clock()
-    wrap = functools.partial(_wrap, holds_moments=unhold is None)
+    clock = _Clock()
+    wrap = functools.partial(_wrap, clock=clock)
     return undoing(
-        swap(module, "connect", wrap), swap(module.dbapi2, "connect", wrap), unhold or do_nothing
+        swap(module, "connect", wrap), swap(module.dbapi2, "connect", wrap), clock.release
     )
+
+
+class _Clock:
+    """SQLite's own clock, which asks us for the time as long as no connection may be shared by threads.
+
+    SQLite holds a lock of a connection's while it asks, and we wait for Python's then: a thread that has
+    Python's and waits for that of the connection would never go on. So connections that may be
+    shared are not asked to tell us anything.
+    """
+
+    def __init__(self) -> None:
+        self._unhold = _hold_clock()
+        self.is_held = self._unhold is not None
+
+    def release(self) -> None:
+        self.is_held, unhold = False, self._unhold
+        if unhold is not None:
+            unhold()
 
 
 def _hold_clock() -> Callable[[], None] | None:
@@ -36,15 +54,30 @@ def _hold_clock() -> Callable[[], None] | None:
     return sqlite_clock.hold_clock()
 
 
-def _wrap(original: Callable[..., Any], *, holds_moments: bool) -> Callable[..., Any]:
+_UNHELD = (
+    "what SQL says of the clock (CURRENT_TIMESTAMP, datetime('now')) is not held: "
+    "threads may share a connection (check_same_thread=False)"
+)
+
+
+def _wrap(original: Callable[..., Any], clock: _Clock) -> Callable[..., Any]:
     @functools.wraps(original)
     def connect(*args: Any, **kwargs: Any) -> Any:
+        if _may_be_shared(*args, **kwargs):
+            clock.release()
+            instrumentation.note(_UNHELD)
+            return original(*args, **kwargs)
         connection = connect_heard(original, *args, **kwargs)
-        if holds_moments:
+        if not clock.is_held:
             _hold_moments(connection)
         return connection
 
     return connect
+
+
+def _may_be_shared(*args: Any, check_same_thread: Any = True, **_more: Any) -> bool:
+    """Whether threads may share the connection that `sqlite3.connect` makes of these arguments."""
+    return not (args[4] if len(args) > 4 else check_same_thread)
 
 
 def _hold_moments(connection: Any) -> None:

@@ -26,7 +26,7 @@ from tape_jupyter.comparison import outputs
 from tape_jupyter.core.plain_text import end_line
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated import end_state, process, verify
-from tape_jupyter.dataflow.static.lookups import asks_for
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
 from tape_jupyter.dataflow.tracing.variables import Variables
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.isolation import network_guard
@@ -43,7 +43,12 @@ from tape_jupyter.jupyter.rerun.comparison import (
     shorts,
 )
 from tape_jupyter.jupyter.rerun.divergence import Question
-from tape_jupyter.jupyter.rerun.followed import Orders
+from tape_jupyter.jupyter.rerun.followed import (
+    Orders,
+    find_seen,
+    list_digests,
+    names_of_state,
+)
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import Message, Parents
 
@@ -136,6 +141,10 @@ def turns_of(history: History, take: Cassette) -> tuple[str, ...]:
     """By entry the recording that it plays, where its cell was run again since ("" where not)."""
     newer = Current(map(run_of, take.runs)).newer
     return tuple(entry.run if entry.run in newer else "" for entry in history)
+
+
+def _list_opened(entry: Execution) -> list[str]:
+    return [each for each in entry.reads if each.startswith("file:")]
 
 
 def _to_cell_id(history: History, index: int) -> str:
@@ -298,6 +307,8 @@ class FreshRun:
             self.written,
             str(self.take.root),
             self.name,
+            after=[*map(list_digests, self.history)] if self.policy == "live" else (),
+            opened=[_list_opened(entry) for entry in self.history],
         )
         job = process.job(self.history, env=env, setup=orders.setup(), seconds=SECONDS)
         live = "live" in (self.policy, *self.decided.values())
@@ -466,14 +477,19 @@ class FreshRun:
         doubts, differing = [], set[str]()
         for outcome in replayed.ran:
             entry = self.history[outcome.index]
+            state = find_seen(differing, _list_opened(entry))
             for name in dict.fromkeys(outcome.extras.get("tools", ())):
-                variables = self.variables and asks_for(name, differing, self.variables)
-                doubts += [gave_recorded(entry.title, name, variables)] if variables else []
+                if self.variables is None:
+                    continue
+                asked = asks_for(name, differing, self.variables)
+                asked |= names_of_state(looks_at(name, state, self.variables))
+                doubts += [gave_recorded(entry.title, name, asked)] if asked else []
             doubts += [
                 beside_others(entry.title, name) for name in outcome.extras.get("mingled", ())
             ]
             doubts += [f"{entry.title}: {each}" for each in outcome.extras.get("doubts", ())]
-            for name in entry.changed | outcome.changed:
-                same = entry.after.get(name) == outcome.after.get(name)
-                (differing.discard if same else differing.add)(name)
+            was, now = list_digests(entry), dict(outcome.extras.get("left", {}))
+            for thing in was.keys() | now.keys():
+                same = was.get(thing, entry.after.get(thing)) == now.get(thing)
+                (differing.discard if same else differing.add)(thing)
         return doubts

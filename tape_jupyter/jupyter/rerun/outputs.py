@@ -174,6 +174,8 @@ class Displayed:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
+        self._streams = {name: getattr(sys, name) for name in ("stdout", "stderr")}
+        """As they were when it was made: a program may put others in their place, which show nothing."""
         self.last = CellOutputs()
         self._by_entry: dict[int, CellOutputs] = {}
         self._sizes: dict[int, int] = {}
@@ -226,8 +228,8 @@ class Displayed:
         """A cell starts."""
         self.ended()
         self.last, self.open = CellOutputs(), True
-        for name in ("stdout", "stderr"):
-            self._echoes.append(_echo_stream(name, self.last))
+        for name, stream in self._streams.items():
+            self._echoes.append(_echo_stream(name, stream, self.last))
 
     def ended(self) -> None:
         self.open = False
@@ -312,17 +314,18 @@ class _Both:
         return getattr(self._stream, name)
 
 
-def _echo_stream(name: str, run: CellOutputs) -> Callable[[], None]:
+def _echo_stream(name: str, stream: Any, run: CellOutputs) -> Callable[[], None]:
     """Have what is written to sys.stdout or sys.stderr told to the run too; gives what ends that.
 
-    ipykernel's own streams have an `echo` for it, whatever thread or child process writes.
+    ipykernel's own streams have an `echo` for it, whatever thread or child process writes: `stream`
+    is one. Where it is not, what stands there now is written to twice.
     """
-    stream: Any = getattr(sys, name)
     if hasattr(stream, "echo"):
         children = getattr(stream, "watch_fd_thread", None)
         before, stream.echo = stream.echo, _Both(stream.echo, run, name, children)
         ours = stream.echo
         return lambda: setattr(stream, "echo", before) if stream.echo is ours else None
+    stream = getattr(sys, name)
     teed = _Both(stream, run, name)
     setattr(sys, name, teed)
     return lambda: setattr(sys, name, stream) if getattr(sys, name) is teed else None

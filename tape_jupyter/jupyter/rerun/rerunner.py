@@ -13,7 +13,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tape_jupyter.cassette import paths
@@ -21,13 +20,12 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import title_of
 from tape_jupyter.cassette.paths import MAIN
 from tape_jupyter.cassette.takes import files
-from tape_jupyter.core.moved_folders import FOLDERS, place_folders
 from tape_jupyter.core.stubs import do_nothing
 from tape_jupyter.dataflow.downstream import HOLDS
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, PlanCell, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
-from tape_jupyter.dataflow.static.lookups import asks_for
+from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun import excluded_cells, isolated
@@ -46,6 +44,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     shorts,
     variables_changed,
 )
+from tape_jupyter.jupyter.rerun.followed import find_live_tools, names_of_state
 from tape_jupyter.jupyter.rerun.isolated import FreshPage, FreshRun, FreshRunListener, ProofCase
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Output
 from tape_jupyter.jupyter.rerun.routes import (
@@ -58,7 +57,6 @@ from tape_jupyter.session import partial_replay
 from tape_jupyter.session.cell import Divergence, TapedCell
 from tape_jupyter.session.cell_words import is_quiet
 from tape_jupyter.session.options import Word, parse_line
-from tape_jupyter.session.tool_files import ReplayedFolder, found_otherwise
 
 if TYPE_CHECKING:
     from tape_jupyter.dataflow.history import Execution
@@ -398,24 +396,13 @@ class Rerunner:
         )
 
     def _find_live_tools(self, entry: Execution) -> tuple[str, ...]:
-        """The tools of a cell that read variables or files, or draw from generators, which are not
-        as the recorded calls found them.
-        """
         assert self._request is not None
-        moved = set(self._current_machine.moved[entry.index])
-        tracker, take = self.cells.deck.tracker, self._request.take
-        tool_names: dict[str, None] = {}
-        for call in take.calls:
-            name = str(call.head().get("name", "")) if call.run == entry.run else ""
-            if not name or call.head().get("kind") != "tool" or name in tool_names:
-                continue
-            variables = tracker is not None and asks_for(
-                name, self._current_machine.differing, tracker.variables
-            )
-            drawn = moved and not moved.isdisjoint(call.moved())
-            if variables or drawn or _found_other_files(call.did(), take.root.parent.parent):
-                tool_names[name] = None
-        return tuple(tool_names)
+        machine, tracker = self._current_machine, self.cells.deck.tracker
+        variables = tracker.variables if tracker is not None else None
+        moved, state = machine.moved[entry.index], machine.find_differing_state(entry)
+        return find_live_tools(
+            self._request.take, entry.run, machine.differing, moved, variables, state
+        )
 
     def _handle_cell_outcome(self, entry: Execution, state: State, text: str) -> None:
         planned, self._planned = self._planned, None
@@ -461,11 +448,13 @@ class Rerunner:
         doubts += [
             f"{entry.title}: {each}" for each in (*cell.findings.doubts, *cell.findings.unheld)
         ]
-        if tracker is None or not planned.differing:
+        state = self._current_machine.find_differing_state(entry)
+        if tracker is None or not (planned.differing or state):
             return doubts
         for name in dict.fromkeys(played_tools(cell)):
-            if variables := asks_for(name, planned.differing, tracker.variables):
-                doubts.append(gave_recorded(entry.title, name, variables))
+            asked = asks_for(name, planned.differing, tracker.variables)
+            asked |= names_of_state(looks_at(name, state, tracker.variables))
+            doubts += [gave_recorded(entry.title, name, asked)] if asked else []
         return doubts
 
     def _drop_execution(self, outcome: Execution, *, ended: bool) -> None:
@@ -667,9 +656,11 @@ class Rerunner:
 
     def _abandon_rerun(self) -> None:
         """Something of ours went wrong: everything as it was."""
-        if self._machine is not None:
-            self._machine.cancel()
-        self._reset_state()
+        try:
+            if self._machine is not None:
+                self._machine.cancel()
+        finally:
+            self._reset_state()
 
     def _reset_state(self) -> None:
         self._machine = self._planned = self.parked = self._route = self.displayed.number = None
@@ -841,9 +832,3 @@ def _build_no_proof(machine: Rerun) -> RerunProof:
 
 def _ignore_event(_about: str, _payload: dict[str, Any]) -> None:
     """Nobody listens."""
-
-
-def _found_other_files(did: Mapping[str, Any], folder: Path) -> bool:
-    """Whether files that a recorded tool wrote over are not as it found them."""
-    moved = place_folders(did.get(FOLDERS, {}), folder, None)
-    return bool(found_otherwise(did.get("files", ()), ReplayedFolder(folder, moved=moved)))

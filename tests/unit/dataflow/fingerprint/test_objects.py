@@ -37,6 +37,13 @@ def test_views_and_containers_share_what_they_share():
     assert fingerprint(d).ids & fingerprint(d.keys()).ids
 
 
+@pytest.mark.parametrize("make", [itertools.chain.from_iterable, itertools.accumulate, itertools.pairwise, zip, enumerate,
+                                  lambda rows: map(str, rows), lambda rows: itertools.islice(iter(rows), 2)])  # fmt: skip
+def test_an_iterator_over_an_iterator_shares_the_list_that_it_reads_on(make):
+    rows = [["a"], ["b"]]
+    assert fingerprint(rows).ids <= fingerprint(make(rows)).ids
+
+
 def test_what_a_function_says_of_itself_counts_and_hides_nothing():
     from typing import Literal, Optional
 

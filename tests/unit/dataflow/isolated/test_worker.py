@@ -28,6 +28,18 @@ def test_what_a_cell_shows(shell, source, text):
     assert worker.execute_in_shell(shell, source)["text"].replace("\r", "") == text
 
 
+def test_what_keeps_standard_output_prints_below_the_cell_that_uses_it(shell):
+    worker.execute_in_shell(shell, "import sys, logging\nout = sys.stdout; print('first')")
+    worker.execute_in_shell(
+        shell, "log = logging.getLogger('w'); log.addHandler(logging.StreamHandler(out))"
+    )
+    assert worker.execute_in_shell(shell, "log.error('here')")["text"] == "here\n"
+    worker.execute_in_shell(shell, "import io; buffer = sys.stdout = io.StringIO()")
+    assert worker.execute_in_shell(shell, "print('elsewhere')")["text"] == ""
+    shown = worker.execute_in_shell(shell, "sys.stdout = out; print(buffer.getvalue())")
+    assert shown["text"] == "elsewhere\n\n"
+
+
 def test_text_that_is_no_python(shell):
     ran = worker.execute_in_shell(shell, "a b")
     assert ran["error"] == "SyntaxError" and "SyntaxError: invalid syntax" in ran["text"]

@@ -1,6 +1,7 @@
 """A re-run in a real shell: inputs put back, equal values cut off, everything as it was after a cancel."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -341,6 +342,55 @@ def test_an_equal_value_that_holds_an_object_of_one_that_differs_is_not_put_back
     )
     kernel.rerun(0)
     assert kernel.texts[3] == "{'same': ['z']}\n" and kernel["b"]["same"] is kernel["a"]["items"]
+
+
+def test_an_equal_object_that_a_logger_was_given_too_is_the_one_that_it_has():
+    kernel = Kernel(
+        "import logging\nlog = logging.getLogger('tq.rerun')",
+        "h = logging.Handler(len(ask())); log.addHandler(h)",
+        "log.removeHandler(h)",
+        "print(len(log.handlers))",
+    )
+    kernel.rerun(1)
+    assert kernel.texts[3] == "0\n"
+
+
+def test_a_module_that_a_cell_takes_out_is_there_again_for_those_before_it():
+    kernel = Kernel(
+        "import sys\nwith open('tq_out.py', 'w') as f: f.write('SEEN = []')\nsys.path.insert(0, '')",
+        "import tq_out",
+        "tq_out.SEEN.append(ask())",
+        "import tq_out\nprint(tq_out.SEEN)",
+        "del sys.modules['tq_out'], tq_out; sys.path.remove('')",
+    )
+    rerun = kernel.rerun(2)
+    assert rerun.doubt is None and kernel.texts[3] == "['b']\n" and "tq_out" not in sys.modules
+
+
+def test_what_finds_modules_is_there_again_for_those_that_import():
+    kernel = Kernel(
+        "import sys, types, importlib.abc, importlib.machinery as m\n"
+        "class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        return m.ModuleSpec(name, self) if name.startswith('tq_made') else None\n"
+        "    def exec_module(self, module): module.NAME = module.__name__\n"
+        "sys.meta_path.append(Finder())",
+        "made = __import__('tq_made_' + ask())",
+        "print(made.NAME)",
+        "_ = sys.meta_path.pop(); del sys.modules[made.__name__], made",
+    )
+    kernel.rerun(1)
+    assert kernel.texts[2] == "tq_made_b\n"
+
+
+def test_an_iterator_goes_on_over_the_list_that_grows():
+    kernel = Kernel(
+        "import itertools\nrows = [['x'], ['y']]; flat = itertools.chain.from_iterable(rows)",
+        "rows.append([ask()]); first = next(flat)",
+        "print(list(flat))",
+    )
+    kernel.rerun(1)
+    assert kernel.texts[2] == "['y', 'b']\n"
 
 
 def test_what_a_cell_might_have_changed_and_did_not_is_as_it_was():

@@ -1,6 +1,10 @@
 """What changeable objects held can be put back into the very same objects."""
 
+import array
 import collections
+import decimal
+import enum
+import functools
 import io
 import itertools
 import random
@@ -21,6 +25,48 @@ class Agent:
 
     def __init__(self):
         self.log = [1]
+
+
+class Dice(random.Random):
+    __module__ = "__main__"
+    rolls = 0
+
+
+class Log(io.StringIO):
+    __module__ = "__main__"
+    lines = 0
+
+
+class Buffer(bytearray):
+    __module__ = "__main__"
+    writes = 0
+
+
+class Numbers(array.array):
+    __module__ = "__main__"
+    writes = 0
+
+
+class Vector(np.ndarray):
+    __module__ = "__main__"
+    made = 0
+
+    def __array_finalize__(self, other):
+        Vector.made += 1
+        self.writes = getattr(other, "writes", 0)
+
+
+class Name(str):
+    __module__ = "__main__"
+    seen = 0
+
+
+class Mood(enum.Enum):
+    __module__ = "__main__"
+    GOOD = 1
+
+
+Mood.GOOD.seen = 0
 
 
 class Slotted:
@@ -127,6 +173,80 @@ def test_arrays_and_tables():
         and frame.to_dict("list") == {"a": [1, 2]}
         and series.tolist() == [1, 2]
     )
+
+
+DERIVED = {
+    "dice": (Dice(1), lambda d: (d.random(), setattr(d, "rolls", 1)), lambda d: (d.getstate(), d.rolls)),
+    "log": (Log("a"), lambda b: (b.write("bc"), setattr(b, "lines", 1)), lambda b: (b.getvalue(), b.lines)),
+    "buffer": (Buffer(b"a"), lambda b: (b.append(9), setattr(b, "writes", 1)), lambda b: (bytes(b), b.writes)),
+    "numbers": (Numbers("i", [1]), lambda n: (n.append(2), setattr(n, "writes", 1)), lambda n: (list(n), n.writes)),
+    "vector": (
+        np.arange(4).view(Vector),
+        lambda v: (v.__imul__(2), setattr(v, "writes", 1)),
+        lambda v: (v.tolist(), v.writes),
+    ),
+    "text": (Name("a"), lambda n: setattr(n, "seen", 1), lambda n: n.seen),
+    "member": (Mood.GOOD, lambda m: setattr(m, "seen", 1), lambda m: m.seen),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_what_derives_from_a_builtin_keeps_what_that_holds_and_its_attributes(name):
+    value, change, look = DERIVED[name]
+    was = look(value)
+    changed_back(value, change)
+    assert look(value) == was
+
+
+def test_a_look_at_an_array_runs_no_code_of_its_class():
+    vector = np.arange(4).view(Vector)
+    made = Vector.made
+    changed_back(vector, lambda v: None)
+    assert Vector.made == made
+
+
+INSIDE = {
+    "arguments of an error": (ValueError("a"), lambda e: setattr(e, "args", ("b",)), lambda e: e.args),
+    "a decimal context": (
+        decimal.Context(prec=9),
+        lambda c: (setattr(c, "prec", 3), c.traps.__setitem__(decimal.Inexact, True)),
+        lambda c: (c.prec, c.traps[decimal.Inexact]),
+    ),
+    "arguments of a partial": (
+        functools.partial(print, sep="-"),
+        lambda p: p.keywords.update(end="!"),
+        lambda p: p.keywords,
+    ),
+    "the shape and type of an array": (
+        np.arange(4),
+        lambda a: (setattr(a, "shape", (2, 2)), setattr(a, "dtype", "u8")),
+        lambda a: (a.tolist(), str(a.dtype)),
+    ),
+    "names of an index": (
+        pd.MultiIndex.from_tuples([(1, 2)]),
+        lambda i: setattr(i, "names", ["a", "b"]),
+        lambda i: list(i.names),
+    ),
+    "a column of its own": (pd.array([1, 2]), lambda c: c.__setitem__(0, 9), lambda c: c.tolist()),
+    "lists in a table": (
+        pd.DataFrame({"x": [[1], [2]]}),
+        lambda t: t.x[0].append(9),
+        lambda t: t.x.tolist(),
+    ),
+    "the table of groups": (
+        pd.DataFrame({"g": [1, 1], "n": [1, 2]}).groupby("g"),
+        lambda g: g.obj.__setitem__("n", 9),
+        lambda g: g.obj.n.tolist(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_what_no_dict_of_attributes_holds_is_put_back_too(name):
+    value, change, look = INSIDE[name]
+    was = repr(look(value))
+    changed_back(value, change)
+    assert repr(look(value)) == was
 
 
 def test_a_table_put_back_twice_is_not_changed_in_between():
