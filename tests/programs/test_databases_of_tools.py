@@ -311,12 +311,13 @@ def test_a_database_that_trusts_no_schema_has_its_default_times_and_an_index_by_
 def test_where_sqlite_cannot_ask_us_its_three_words_are_functions_of_ours(monkeypatch):
     monkeypatch.setattr(databases, "_hold_clock", lambda: None)
     undo = databases.patch(sqlite3)
-    undo()
-    connect = databases._wrap(sqlite3.connect, holds_moments=True)
-    with closing(connect(":memory:")) as database, tape.recording("a.tape.yaml"):
-        words = "SELECT CURRENT_DATE, CURRENT_TIME, CURRENT_TIMESTAMP"
-        live = database.execute(words).fetchone()
-        assert len(live) == 3 and live[2].startswith(live[0])
+    try:
+        with closing(sqlite3.connect(":memory:")) as database, tape.recording("a.tape.yaml"):
+            words = "SELECT CURRENT_DATE, CURRENT_TIME, CURRENT_TIMESTAMP"
+            live = database.execute(words).fetchone()
+            assert len(live) == 3 and live[2].startswith(live[0])
+    finally:
+        undo()
 
 
 def test_without_a_tape_sql_tells_the_moment_as_sqlite_does():
@@ -329,3 +330,33 @@ def test_without_a_tape_sql_tells_the_moment_as_sqlite_does():
     told = database.execute(ours).fetchone()
     assert before <= told <= database.execute(theirs).fetchone()
     database.close()
+
+
+def test_threads_that_share_a_connection_wait_for_each_other_as_without_us():
+    done = subprocess.run(
+        [sys.executable, "-c", SHARED], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.stdout.startswith("done") and "check_same_thread=False" in done.stdout, done.stderr
+
+
+SHARED = """
+import sqlite3, threading
+from contextlib import suppress
+import tape_jupyter as tape
+
+def fill(database):
+    for _ in range(100):
+        with suppress(sqlite3.Error):  # what SQLite tells threads that come between each other
+            database.execute("INSERT INTO t (day) VALUES (date('now'))")
+            database.execute("SELECT count(*), datetime('now') FROM t").fetchall()
+
+with tape.recording("b.tape.yaml") as block:
+    database = sqlite3.connect(":memory:", check_same_thread=False)
+    database.execute("CREATE TABLE t (at DEFAULT CURRENT_TIMESTAMP, day)")
+    threads = [threading.Thread(target=fill, args=(database,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+print("done", block.report.warnings)
+"""
