@@ -55,8 +55,23 @@ def readings(record: Record) -> dict[str, Any]:
     return {
         "facts": [identify(request), _facts(request, reply), _facts(request, half)],
         "turns": [_turns(request, reply), _turns(request, half)],
+        "odd": [_odd(request, each) for each in _oddities(reply)],
         **_edits(request, reply),
     }
+
+
+def _oddities(reply: Reply) -> Iterator[Reply]:
+    """The reply as servers, networks and people leave it at times."""
+    for status in (None, 399, 400, 500):
+        yield dataclasses.replace(reply, status=status)
+    for body in (b"", b"{}", b"[]", b'{"message": {}}', b"data: {}\n\n", b"null", reply.body[:-7]):
+        yield dataclasses.replace(reply, chunks=(body,), waits=(0.1,))
+    nested = b'{"content": [[[[[[[[[[{"type": "text", "text": "deep"}]]]]]]]]]]}'
+    yield dataclasses.replace(reply, chunks=(nested,), waits=(0.1,))
+
+
+def _odd(request: Request, reply: Reply) -> Any:
+    return [_facts(request, reply), _turns(request, reply), _edited(request, reply, dict)]
 
 
 def _facts(request: Request, reply: Reply) -> Any:
