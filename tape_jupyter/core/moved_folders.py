@@ -21,6 +21,8 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import quote
 
+from tape_jupyter.core.plain_text import is_text
+
 FOLDERS = "folders"
 """Of a record of what a tool did; on a run's end mark those of all its tools."""
 _BEFORE = r"(?:(?<![\w.-])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})|(?<=\dm))"
@@ -116,7 +118,7 @@ class MovedFolders:
     def content_here(self, content: bytes) -> bytes:
         """The content of a file as it is here; what is no text is left as it is."""
         named = self._here.find(content)
-        if named and not _is_text(content):
+        if named and not is_text(content):
             self.left |= named
             return content
         here: bytes = self._here.replace(content)
@@ -124,7 +126,7 @@ class MovedFolders:
 
     def content_recorded(self, content: bytes) -> bytes:
         """The content of a file here as it was recorded."""
-        recorded: bytes = self._recorded.replace(content) if _is_text(content) else content
+        recorded: bytes = self._recorded.replace(content) if is_text(content) else content
         return recorded
 
     def _replace_texts(self, structure: Any, paths: _Spelled) -> Any:
@@ -173,7 +175,7 @@ class _Spelled:
                 return set()
             return {self._paths[each] for each in self._in_text.findall(text)}
         found = [needle for needle, raw in self._needles if raw in text]
-        if found and _is_text(text):
+        if found and is_text(text):
             found = [os.fsdecode(each) for each in self._in_bytes.findall(text)]
         return {self._paths[each] for each in found}
 
@@ -189,16 +191,6 @@ class _Spelled:
 
 def _within_json(path: str) -> str:
     return encode_basestring_ascii(path)[1:-1]
-
-
-def _is_text(content: bytes) -> bool:
-    if b"\0" in content:
-        return False
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _decode(structure: Mapping[str, Any]) -> bytes | None:

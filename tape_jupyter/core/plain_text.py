@@ -15,6 +15,17 @@ def safe_text(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
+def is_text(data: bytes) -> bool:
+    """Whether bytes are UTF-8 without a NUL."""
+    if b"\0" in data:
+        return False
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def end_line(text: str) -> str:
     """The text with a line feed at its end, where it has none."""
     return text if text.endswith("\n") else text + "\n"

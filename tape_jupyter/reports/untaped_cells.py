@@ -4,16 +4,15 @@ replay gives it back. Told from their text, where that is certain.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import run_of
+from tape_jupyter.core.notebook_text import CodeCell, code_cells
 from tape_jupyter.core.plain_text import join_some
 from tape_jupyter.dataflow.static.kept_readings import KeptReadings, What
 from tape_jupyter.errors import TapeError
@@ -22,20 +21,20 @@ _DOES: dict[What, str] = {"clock": "reads the clock", "chance": "draws at random
 _NAMED = 5
 
 
-def describe_kept_readings(notebook: Path, cassettes: Iterable[Cassette]) -> list[str]:
+def describe_untaped_cells(notebook: Path) -> list[str]:
     """A line for each such cell: "[2] is not taped and reads the clock: `started`". Cells are counted
-    as `tape replay` counts them.
+    as `tape replay` counts them; nothing where notebook or cassettes cannot be read.
     """
-    runs = [run_of(run).cell for cassette in cassettes for run in cassette.runs]
+    runs = [run_of(run).cell for cassette in _open_cassettes(notebook) for run in cassette.runs]
     if not runs:
         return []
     ids = {run.cell_id for run in runs} - {"", None}
     sources = {run.source for run in runs}
     readings, lines = KeptReadings(), list[str]()
-    for number, (cell_id, source) in enumerate(_read_code_cells(notebook), 1):
-        kept = readings.of_cell(source)
-        is_taped = cell_id in ids or not sources.isdisjoint(digests(source))
-        if is_taped or source.lstrip().startswith("%%tape"):
+    for number, cell in enumerate(_read_code_cells(notebook), 1):
+        kept = readings.of_cell(cell.source)
+        is_taped = cell.id in ids or not sources.isdisjoint(digests(cell.source))
+        if is_taped or cell.source.lstrip().startswith("%%tape"):
             continue
         for what, does in _DOES.items():
             names = [f"`{name}`" for name in kept if kept[name] == what]
@@ -44,21 +43,14 @@ def describe_kept_readings(notebook: Path, cassettes: Iterable[Cassette]) -> lis
     return lines
 
 
-def describe_untaped_cells(notebook: Path) -> list[str]:
-    """The same, of a notebook with its cassettes; nothing where they cannot be read."""
-    cassettes: list[Cassette] = []
+def _open_cassettes(notebook: Path) -> Iterator[Cassette]:
     for path in paths.cassettes_beside(paths.cassette_path(notebook)):
         with suppress(TapeError, OSError):
-            cassettes.append(Cassette.open(path, check="marks"))
-    return describe_kept_readings(notebook, cassettes)
+            yield Cassette.open(path, check="marks")
 
 
-def _read_code_cells(notebook: Path) -> Iterator[tuple[str, str]]:
-    """The id and the source of each code cell that is not empty."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        cells: list[Mapping[str, Any]] = json.loads(notebook.read_bytes())["cells"]
-        for cell in cells:
-            text = cell.get("source", "")
-            source = "".join(text) if isinstance(text, list) else str(text)
-            if cell.get("cell_type") == "code" and source.strip():
-                yield str(cell.get("id") or ""), source
+def _read_code_cells(notebook: Path) -> list[CodeCell]:
+    """Those that are not empty."""
+    with suppress(OSError, ValueError):
+        return [each for each in code_cells(notebook.read_text("utf-8")) if each.source.strip()]
+    return []

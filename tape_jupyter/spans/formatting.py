@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tape_jupyter.core.call import Headers, header_value
-from tape_jupyter.core.plain_text import format_count
+from tape_jupyter.core.plain_text import format_count, is_text
 from tape_jupyter.encoding.http.content_encoding import TooLarge, decode_body
 
 CUT = 200_000
@@ -144,14 +144,6 @@ def _find_edge(data: bytes, at: int) -> int:
     while at < len(data) and data[at] & 0xC0 == 0x80:
         at += 1
     return at
-
-
-def is_text(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return b"\0" not in data
 
 
 def hex_dump(data: bytes, start: int) -> str:

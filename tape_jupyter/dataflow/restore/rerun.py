@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from tape_jupyter.dataflow.downstream import Taints, walk_entry
 from tape_jupyter.dataflow.fingerprint.fingerprint import fingerprint
-from tape_jupyter.dataflow.history import FILES, Execution, History, covers, name_of
+from tape_jupyter.dataflow.history import FILES, Execution, History, name_of
 from tape_jupyter.dataflow.identity import identity
 from tape_jupyter.dataflow.isolated.end_state import End, look_at_end
 from tape_jupyter.dataflow.plan import Plan
@@ -34,6 +34,7 @@ from tape_jupyter.dataflow.restore.versions import (
     BEGINNING,
     Versions,
     changed_by,
+    find_seen,
     needed_by,
     parted,
     thing_of,
@@ -111,9 +112,7 @@ class Rerun:
         """Files that the entry looks at, and parts of the process' state, that are not what they were
         then.
         """
-        things = [each for each in self._new if parted(each)[0]]
-        files = {e for e in things if any(covers(e, read) for read in entry.reads)}
-        return sorted(files.union(each for each in things if parted(each)[0] == "ambient"))
+        return find_seen(self._new, entry.reads)
 
     @property
     def total(self) -> int:

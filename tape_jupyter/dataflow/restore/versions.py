@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -29,6 +29,7 @@ from tape_jupyter.dataflow.history import (
     WEAKLY_WATCHED,
     Execution,
     History,
+    covers,
     name_of,
 )
 from tape_jupyter.dataflow.restore.snapshots import is_weakly_watched
@@ -62,6 +63,14 @@ def parted(thing: str) -> tuple[str, str]:
     if colon and (kind == "ambient" or (kind == "file" and os.path.isabs(rest))):  # noqa: PTH117
         return kind, rest
     return "", thing
+
+
+def find_seen(things: Iterable[str], reads: Iterable[str]) -> list[str]:
+    """Of these things, parts of the process' state, and the files of which something is read."""
+    kinds = {thing: parted(thing)[0] for thing in things}
+    seen = {each for each, kind in kinds.items() if kind == "ambient"}
+    files = (each for each, kind in kinds.items() if kind == "file")
+    return sorted(seen.union(each for each in files if any(covers(each, read) for read in reads)))
 
 
 def written_by(entry: Execution) -> set[str]:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.core.moved_folders import FOLDERS, place_folders
-from tape_jupyter.dataflow.history import covers
 from tape_jupyter.dataflow.isolated.end_state import digest_content
+from tape_jupyter.dataflow.restore.versions import find_seen
 from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun.comparison import mingled_tools, played_tools
@@ -45,9 +45,7 @@ def find_live_tools(
         name = str(call.head().get("name", "")) if call.run == run else ""
         if not name or call.head().get("kind") != "tool" or name in tool_names:
             continue
-        asked = variables is not None and (
-            asks_for(name, differing, variables) or looks_at(name, state, variables)
-        )
+        asked = variables is not None and find_asked(name, differing, state, variables)
         drawn = moved and not set(moved).isdisjoint(call.moved())
         if asked or drawn or _found_other_files(call.did(), take.root.parent.parent):
             tool_names[name] = None
@@ -60,11 +58,15 @@ def _found_other_files(did: Mapping[str, Any], folder: Path) -> bool:
     return bool(found_otherwise(did.get("files", ()), ReplayedFolder(folder, moved=moved)))
 
 
-def find_seen(differing: Collection[str], opened: Collection[str]) -> list[str]:
-    """Parts of the process' state, and the files of which a cell looked at some."""
-    files = [each for each in differing if each.startswith("file:")]
-    seen = {each for each in files if any(covers(each, read) for read in opened)}
-    return sorted(seen.union(each for each in differing if each.startswith("ambient:")))
+def find_asked(
+    name: str, differing: Collection[str], state: Collection[str], variables: Variables
+) -> set[str]:
+    """What functions of this name may ask for of variables, files and parts of the process' state
+    that are not what they were: as people are told of it.
+    """
+    seen = (each.partition(":") for each in looks_at(name, state, variables))
+    told = {Path(rest).name if kind == "file" else rest for kind, _, rest in seen}
+    return asks_for(name, differing, variables) | told
 
 
 def list_digests(entry: Execution) -> dict[str, str]:
@@ -86,13 +88,6 @@ def _tell(change: Change) -> str:
 
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
-
-
-def names_of_state(things: Collection[str]) -> set[str]:
-    """How people are told of files and of parts of the process' state."""
-    kinds = {each: each.partition(":")[0] for each in things}
-    rests = {each: each.partition(":")[2] for each in things}
-    return {Path(rests[each]).name if kinds[each] == "file" else rests[each] for each in things}
 
 
 LOAD = "__import__('tape_jupyter').load_ipython_extension(get_ipython())"
@@ -198,8 +193,7 @@ class _Followed:
         if not self.orders.runs[at]:
             return ()
         take = Cassette.open(Path(self.orders.root)).take(self.orders.take)
-        opened = self.orders.opened[at]
-        state = find_seen(self.differing, opened)
+        state = find_seen(self.differing, self.orders.opened[at])
         return find_live_tools(
             take, self.orders.runs[at], self.differing, (), tracker.variables, state
         )

@@ -26,7 +26,7 @@ from tape_jupyter.comparison import outputs
 from tape_jupyter.core.plain_text import end_line
 from tape_jupyter.dataflow.history import Execution, History
 from tape_jupyter.dataflow.isolated import end_state, process, verify
-from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
+from tape_jupyter.dataflow.restore.versions import find_seen
 from tape_jupyter.dataflow.tracing.variables import Variables
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.isolation import network_guard
@@ -45,9 +45,8 @@ from tape_jupyter.jupyter.rerun.comparison import (
 from tape_jupyter.jupyter.rerun.divergence import Question
 from tape_jupyter.jupyter.rerun.followed import (
     Orders,
-    find_seen,
+    find_asked,
     list_digests,
-    names_of_state,
 )
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Displayed, Output
 from tape_jupyter.jupyter.rerun.routes import Message, Parents
@@ -481,8 +480,7 @@ class FreshRun:
             for name in dict.fromkeys(outcome.extras.get("tools", ())):
                 if self.variables is None:
                     continue
-                asked = asks_for(name, differing, self.variables)
-                asked |= names_of_state(looks_at(name, state, self.variables))
+                asked = find_asked(name, differing, state, self.variables)
                 doubts += [gave_recorded(entry.title, name, asked)] if asked else []
             doubts += [
                 beside_others(entry.title, name) for name in outcome.extras.get("mingled", ())

@@ -25,7 +25,6 @@ from tape_jupyter.dataflow.downstream import HOLDS
 from tape_jupyter.dataflow.history import History
 from tape_jupyter.dataflow.plan import Plan, PlanCell, plan_rerun
 from tape_jupyter.dataflow.restore.rerun import Rerun
-from tape_jupyter.dataflow.static.lookups import asks_for, looks_at
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.jupyter.rerun import divergence as rerun_divergence
 from tape_jupyter.jupyter.rerun import excluded_cells, isolated
@@ -44,7 +43,7 @@ from tape_jupyter.jupyter.rerun.comparison import (
     shorts,
     variables_changed,
 )
-from tape_jupyter.jupyter.rerun.followed import find_live_tools, names_of_state
+from tape_jupyter.jupyter.rerun.followed import find_asked, find_live_tools
 from tape_jupyter.jupyter.rerun.isolated import FreshPage, FreshRun, FreshRunListener, ProofCase
 from tape_jupyter.jupyter.rerun.outputs import CellOutputs, Output
 from tape_jupyter.jupyter.rerun.routes import (
@@ -452,8 +451,7 @@ class Rerunner:
         if tracker is None or not (planned.differing or state):
             return doubts
         for name in dict.fromkeys(played_tools(cell)):
-            asked = asks_for(name, planned.differing, tracker.variables)
-            asked |= names_of_state(looks_at(name, state, tracker.variables))
+            asked = find_asked(name, planned.differing, state, tracker.variables)
             doubts += [gave_recorded(entry.title, name, asked)] if asked else []
         return doubts
 
