@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness import report, say, workplace
@@ -28,11 +29,30 @@ sys.path.insert(0, str(ROOT))
 from tests.harness.provider import Provider, Scripted, Seen  # noqa: E402
 
 BAR = 1.10
-PACES = {"loopback": (3, 8), "recorded": (1, 2)}
-"""How many processes of each kind, and how often each runs its cells."""
-APART = 0.04
-RECORDED = (0.079, 0.796, 1.040, 1.203, 1.341, 1.439, 1.586, 1.880, 2.302, 2.808)
-"""Seconds, the middles of ten equal parts of 201 `x-envoy-upstream-service-time` in Anthropic's replies of the corpus."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How late replies come, in seconds, and how often cells run with them: in how many processes of each kind, and in
+    each of those. `words`: what the figure says of it.
+    """
+
+    delays: tuple[float, ...]
+    processes: int
+    runs: int
+    words: str = ""
+
+
+PACES = {
+    "loopback": Pace(tuple(drawn / 255 * 0.04 for drawn in range(256)), 3, 8),
+    # the middles of ten equal parts of 201 `x-envoy-upstream-service-time` in Anthropic's replies of the corpus
+    "recorded": Pace(
+        (0.079, 0.796, 1.040, 1.203, 1.341, 1.439, 1.586, 1.880, 2.302, 2.808),
+        1,
+        2,
+        ", replies as late as recorded",
+    ),
+}
 
 SETUP = """
 import operator
@@ -173,31 +193,27 @@ async for update in made.compile().astream({"topic": "cats", "got": []}, stream_
 
 
 class Late(Provider):
-    """Answers a request 0 to 40 ms late, by what it says: recorded as late as untaped."""
+    """Answers a request late, by what it says: recorded as late as untaped."""
+
+    delays = PACES["loopback"].delays
 
     def answer(self, seen: Seen) -> Scripted:
-        time.sleep(self.choose_delay(hashlib.sha256(seen.body).digest()[0]))
+        time.sleep(self.delays[hashlib.sha256(seen.body).digest()[0] % len(self.delays)])
         return super().answer(seen)
 
-    def choose_delay(self, drawn: int) -> float:
-        """Seconds, by a number of 0 to 255."""
-        return drawn / 255 * APART
 
-
-class AsLateAsRecorded(Late):
-    """Answers as late as a provider did."""
-
-    def choose_delay(self, drawn: int) -> float:
-        return RECORDED[drawn % len(RECORDED)]
-
-
-SERVERS = {"loopback": Late, "recorded": AsLateAsRecorded}
+def asked_pace() -> str:
+    """The name of the pace that the command line asks for."""
+    return "recorded" if "--as-late-as-recorded" in sys.argv else "loopback"
 
 
 @contextlib.contextmanager
-def provider(pace: str = "loopback") -> Iterator[str]:
+def provider(pace: str) -> Iterator[str]:
     """In a process of its own: its threads are none of the kernel's."""
-    serve = f"from graphs import SERVERS; import time; p = SERVERS[{pace!r}]().start(); print(p.url, flush=True); time.sleep(9999)"
+    serve = (
+        "from graphs import PACES, Late; import time; p = Late(); "
+        f"p.delays = PACES[{pace!r}].delays; p.start(); print(p.url, flush=True); time.sleep(9999)"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", serve], stdout=subprocess.PIPE, text=True, cwd=ROOT / "benchmarks"
     ) as it:
@@ -231,7 +247,7 @@ def run_cells(kind: str, pace: str, names: list[str]) -> dict[str, list[tuple[fl
         if first:
             shell.run_line_magic("load_ext", "tape_jupyter")
         run(f"URL = {url!r}\n{SETUP}")
-        for number in range(PACES[pace][1] + 1):
+        for number in range(PACES[pace].runs + 1):
             for name in names:
                 took = run(f"{first}{CELLS[name]}\n# {number}")
                 if number:
@@ -242,11 +258,11 @@ def run_cells(kind: str, pace: str, names: list[str]) -> dict[str, list[tuple[fl
 
 def main() -> None:
     names = [each for each in sys.argv[1:] if each in CELLS] or list(CELLS)
-    pace = "recorded" if "--as-late-as-recorded" in sys.argv else "loopback"
+    pace = asked_pace()
     seconds: dict[str, dict[str, list[tuple[float, float]]]] = {
         kind: {name: [] for name in names} for kind in ("plain", "recorded")
     }
-    for _ in range(PACES[pace][0]):
+    for _ in range(PACES[pace].processes):
         for kind, all_runs in seconds.items():
             command = [sys.executable, __file__, "--one", kind, pace, *names]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -262,8 +278,7 @@ def main() -> None:
     whole = round(sum(recorded.values()) / sum(plain.values()), 3)
     worked_whole = round(sum(worked_recorded.values()) / sum(worked_plain.values()), 3)
     report(
-        "recording cells of LangGraph"
-        + (", replies as late as recorded" if pace == "recorded" else ""),
+        "recording cells of LangGraph" + PACES[pace].words,
         f"<= {BAR}x",
         whole <= BAR,
         ratio=whole,

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from graphs import AsLateAsRecorded, Late
+from graphs import BAR, PACES, Late, asked_pace
 from harness import report, say
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -21,22 +21,18 @@ from tests.trials.langgraph_notebooks import NOTEBOOKS, R  # noqa: E402
 from tests.trials.langgraph_overrides import Model, environment  # noqa: E402
 from tests.harness.notebook import Kernel, notebook  # noqa: E402
 
-BAR = 1.10
-
 
 class LateModel(Late, Model):
-    """Follows a notebook's rules, 0 to 40 ms late."""
+    """Follows a notebook's rules, late."""
+
+    delays = PACES[asked_pace()].delays
 
 
-class ModelAsLateAsRecorded(AsLateAsRecorded, Model):
-    """Follows a notebook's rules, as late as a provider did."""
-
-
-def run_notebook(server: type[Model], name: str, *, taped: bool) -> float:
+def run_notebook(name: str, *, taped: bool) -> float:
     """Seconds that its cells take together."""
     cells, rules = NOTEBOOKS[name]
     sources = ["%load_ext tape_jupyter", *cells] if taped else [c.replace(R, "") for c in cells]
-    with server(rules) as model, tempfile.TemporaryDirectory() as folder:
+    with LateModel(rules) as model, tempfile.TemporaryDirectory() as folder:
         path = notebook(Path(folder, "nb.ipynb"), "x")
         with Kernel(Path(folder), environment(model, path)) as kernel:
             kernel.execute("1", "ready")
@@ -47,17 +43,13 @@ def run_notebook(server: type[Model], name: str, *, taped: bool) -> float:
 
 
 def main() -> None:
-    as_recorded = "--as-late-as-recorded" in sys.argv
-    server = ModelAsLateAsRecorded if as_recorded else LateModel
     plain = recorded = 0.0
     for name in [each for each in NOTEBOOKS if each in sys.argv[1:]] or NOTEBOOKS:
-        before, after = (run_notebook(server, name, taped=taped) for taped in (False, True))
+        before, after = (run_notebook(name, taped=taped) for taped in (False, True))
         say(f"{name}: {after / before:.3f} ({before * 1e3:.0f} -> {after * 1e3:.0f} ms)")
         plain, recorded = plain + before, recorded + after
     whole = round(recorded / plain, 3)
-    figure = "recording notebooks of LangGraph"
-    if as_recorded:
-        figure += ", replies as late as recorded"
+    figure = "recording notebooks of LangGraph" + PACES[asked_pace()].words
     report(figure, f"<= {BAR}x", whole <= BAR, ratio=whole)
 
 
