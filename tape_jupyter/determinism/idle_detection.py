@@ -189,7 +189,7 @@ class Quiet:
                 return thread.ident
         frames: dict[int, FrameType] = {}
         for thread in threads:
-            if _stands_in_tape(_find_frame(thread, frames)) and self._waits_at_lock(thread):
+            if _acts_in_tape(_find_frame(thread, frames)) and self._waits_at_lock(thread):
                 return thread.ident
         if rounds == 1 or others_time() - burnt < _STILL:
             return None
@@ -282,6 +282,8 @@ class Quiet:
             return None
         if _is_waiting_to_run(syscall_line.encode("ascii")) or self._is_being_woken(thread):
             call = "running"
+        if call in self._calls.threads and _acts_in_tape(_find_frame(thread, frames)):
+            call = "running"
         self.runs_on = self.runs_on or call == "running"
         if call in self._calls.threads:
             return (thread.ident, burnt)
@@ -295,7 +297,7 @@ class Quiet:
         if frame is None:
             return None
         waits = frame.f_code.co_filename.replace("\\", "/").endswith(_WAITS)
-        if waits or self._is_idle(thread, frames):
+        if waits or frame.f_code in MEANT_WAITS or self._is_idle(thread, frames):
             return (thread.ident, id(frame), frame.f_lasti)
         return None
 
@@ -327,8 +329,10 @@ class Quiet:
         return files is not None and len(files) <= self._files(ident or 0)
 
 
-def _stands_in_tape(frame: FrameType | None) -> bool:
-    """Whether a thread runs our own code, other than what holds it on purpose."""
+def _acts_in_tape(frame: FrameType | None) -> bool:
+    """Whether a thread runs our own code, other than what holds it on purpose. What it waits for
+    there is a lock or a thread of ours, which nobody looks at: it goes on by itself.
+    """
     if frame is None or not frame.f_code.co_filename.startswith(_PACKAGE):
         return False
     return frame.f_code not in MEANT_WAITS

@@ -34,7 +34,7 @@ _PATIENCE = 1.0
 
 _lock = threading.Lock()
 _numbers = itertools.count()
-_marks: dict[tuple[int, str], threading.Event] = {}
+_marks: dict[tuple[int, str], threading.Lock] = {}
 """Marks that are not read yet, by the stream (its id) and their text."""
 _held: dict[int, str] = {}
 """By stream, the beginning of what may be a mark."""
@@ -196,11 +196,13 @@ def wait_until_read() -> None:
     waiting = []
     for stream, descriptor in _find_watched_streams():
         mark = _MARK + f"{next(_numbers) % 256:08b}".translate(_BITS) + _MARK
-        _marks[id(stream), mark] = event = threading.Event()
+        _marks[id(stream), mark] = unread = threading.Lock()
+        unread.acquire()
         _write(descriptor, mark.encode())
-        waiting.append(event)
-    for event in waiting:
-        event.wait(_PATIENCE)
+        waiting.append(unread)
+    # Not events: who waits at one seems to wait for the program (determinism/idle_detection.py).
+    for unread in waiting:
+        unread.acquire(timeout=_PATIENCE)
 
 
 def _find_watched_streams() -> Iterator[tuple[Any, int]]:
@@ -229,7 +231,7 @@ def remove_marks(stream: Any, text: str) -> str:
         while mark := _find_first_mark(stream, text):
             before, _, text = text.partition(mark)
             shown += _note_read_text(stream, before)
-            _marks.pop((id(stream), mark)).set()
+            _marks.pop((id(stream), mark)).release()
         if any(of == id(stream) for of, _ in _marks) and _MARK[0] in text[-_LENGTH:]:
             at = text.index(_MARK[0], max(0, len(text) - _LENGTH))
             text, _held[id(stream)] = text[:at], text[at:]

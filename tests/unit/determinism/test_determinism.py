@@ -9,12 +9,14 @@ import time
 
 import pytest
 
+from tape_jupyter.core.unlisted_thread import run_unlisted
 from tape_jupyter.errors import CassetteError, UnmatchedCall
 from tape_jupyter.determinism import clock as clock_module
 from tape_jupyter.determinism import idle_detection as quiet_module
 from tape_jupyter.determinism.clock import ClockBase, TapeClock
 from tape_jupyter.determinism.gate import ReplyGate
 from tape_jupyter.determinism.idle_detection import Quiet
+from tape_jupyter.determinism.order import Signal
 from tape_jupyter.determinism.clock_readings import LIMIT, Notes, Readings
 from tape_jupyter.determinism.scheduler import Deadline, Schedule
 from tape_jupyter.determinism.scheduler import Timeline
@@ -218,6 +220,17 @@ def test_threads_that_compute_or_read_or_sleep_are_not(how):
         assert not any(looks_at(busy)() for _ in range(10))
     stop.set()
     os.write(theirs, b"x")
+
+
+def test_threads_that_the_tape_holds_are_quiet_and_those_that_it_works_in_are_not(how):
+    held, work_goes_on = Signal(), threading.Lock()
+    held_thread = started(held.wait)
+    with work_goes_on:
+        working = started(run_unlisted(lambda: work_goes_on.acquire()))
+        assert soon(looks_at(held_thread))
+        assert not any(looks_at(held_thread, working)() for _ in range(10))
+    working.join()
+    held.set()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")

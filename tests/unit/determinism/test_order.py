@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import tape_jupyter as tape
+from tape_jupyter.core import unlisted_thread
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.determinism.clock import ClockBase, TapeClock
 from tape_jupyter.determinism.clock_readings import Readings
@@ -308,6 +309,37 @@ def test_calls_of_threads_that_never_overlapped_keep_their_order(tmp_path):
                 lines.append(tuple(out))
         return lines
 
+    recorded, replayed, report = both(tmp_path, program)
+    assert recorded == replayed and not report.warnings
+
+
+def test_what_follows_a_tool_that_raised_waits_until_its_error_is_put_together(
+    tmp_path, monkeypatch
+):
+    """The frames of its traceback are made in a thread of ours, which a busy machine lets wait."""
+    start = unlisted_thread.start_new_thread
+
+    def start_late(work, arguments):
+        return start(lambda: (time.sleep(0.05), work(*arguments)), ())
+
+    @tape.tool
+    def refuse(number):
+        raise ValueError(number)
+
+    def program():
+        out = []
+
+        def ask(tool, number):
+            with contextlib.suppress(ValueError):
+                tool(number)
+            out.append((tool.__name__, number))
+
+        with ThreadPoolExecutor(4) as pool:
+            for number in range(4):
+                wait([pool.submit(ask, refuse, number), pool.submit(ask, look, number)])
+        return out
+
+    monkeypatch.setattr(unlisted_thread, "start_new_thread", start_late)
     recorded, replayed, report = both(tmp_path, program)
     assert recorded == replayed and not report.warnings
 
