@@ -24,11 +24,17 @@ from urllib.parse import quote
 from tape_jupyter.core.plain_text import is_text
 
 FOLDERS = "folders"
-"""Of a record of what a tool did; on a run's end mark those of all its tools."""
-_BEFORE = r"(?:(?<![\w.-])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})|(?<=\dm))"
+"""Of a record of what a tool did; on a run's end mark those of all its calls, and what they ask."""
+_BEFORE = (
+    r"(?<![\w.-]PATH)",
+    r"(?<=\\[nrtbf]PATH)",
+    r"(?<=\\u[0-9a-fA-F]{4}PATH)",
+    r"(?<=\dmPATH)",
+)
 _BEHIND = r"(?![\w-])(?!\.\w)"
 """What may not stand around a folder's path in a text: it would be the path of another one. JSON's
-escapes and the colours of a terminal (`\\n`, `[32m`) end in what looks like a letter.
+escapes and the colours of a terminal (`\\n`, `[32m`) end in what looks like a letter. What stands
+before it is looked at after it: a pattern that begins with a text is searched for at once.
 """
 _LARGEST = 16 << 20
 """Characters of base64 that are looked into."""
@@ -164,7 +170,7 @@ class _Spelled:
                 self._paths.setdefault(spell(path), path)
                 self._instead.setdefault(spell(path), spell(other))
         longest = sorted(self._paths, key=len, reverse=True)
-        text = f"{_BEFORE}(?:{'|'.join(map(re.escape, longest))}){_BEHIND}"
+        text = f"(?:{'|'.join(map(_build_pattern, longest))}){_BEHIND}"
         self._in_text = re.compile(text)
         self._in_bytes = re.compile(os.fsencode(text))
         self._needles = [(each, os.fsencode(each)) for each in longest]
@@ -189,6 +195,10 @@ class _Spelled:
         )
 
 
+def _build_pattern(path: str) -> str:
+    return f"PATH(?:{'|'.join(_BEFORE)})".replace("PATH", re.escape(path))
+
+
 def _within_json(path: str) -> str:
     return encode_basestring_ascii(path)[1:-1]
 
@@ -208,7 +218,7 @@ def _iterate_texts(structure: Any) -> Iterator[str | bytes]:
     waiting = [structure]
     while waiting:
         each = waiting.pop()
-        if isinstance(each, str):
+        if isinstance(each, str | bytes):
             yield each
         elif isinstance(each, list | tuple):
             if not set(map(type, each)) <= _NUMBERS:

@@ -29,12 +29,14 @@ from tape_jupyter.core.call import Capture, End, FunctionCall, Headers, Reply, R
 from tape_jupyter.core.context import is_body
 from tape_jupyter.core.real_clock import perf_counter
 from tape_jupyter.encoding.http.body import TerminalWatch
+from tape_jupyter.encoding.values.mutations import frozen_or_type
 from tape_jupyter.encoding.values.registry import freeze_error
 from tape_jupyter.errors import CassetteError
 from tape_jupyter.providers import pricing, registry
 from tape_jupyter.secrets.registry import Secrets
 from tape_jupyter.secrets.spooling import Arrived, Spool
 from tape_jupyter.session.cell import ReportRow, TapedCell
+from tape_jupyter.session.recorded_folders import note_named_folders
 
 
 class CallPlace:
@@ -225,6 +227,7 @@ class RecorderBase:
         """Append the call and report it. Every failure becomes a warning: the program has its reply
         already.
         """
+        note_named_folders(self.cell, self._list_asked(call))
         if self.tags:
             kit, row = {**kit, "tags": self.tags}, replace(row, tags=self.tags)
         if self.goes_out and self.cell.replaying:
@@ -250,6 +253,15 @@ class RecorderBase:
                 self.cell.recording.going.pop(self, None)
         self._place.settle(self.id)
         self.cell.findings.changed()
+
+    def _list_asked(self, call: Request | FunctionCall) -> list[Any]:
+        """What a call asks: texts, bytes and structures. Of a request that goes on from an earlier
+        one what is new in it.
+        """
+        if isinstance(call, FunctionCall):
+            return [frozen_or_type(each) for each in call.arguments.values()]
+        news = self.matched_request.news
+        return [call.url, call.body if news is None else news]
 
     def _append_call(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tape_jupyter.core.call import Request, Value
 from tape_jupyter.core.copied_folder import copied_folder
@@ -100,9 +101,15 @@ def find_top(cell: TapedCell) -> Path | None:
 _find_top_of = lru_cache(8)(top_of)
 
 
-def find_named_folders(cell: TapedCell, value: Value) -> dict[str, str]:
-    """Which folders what a function gave and did names, as its record tells."""
-    return find_folders([value.value, value.error, value.did], cell.folder, find_top(cell))
+def note_named_folders(cell: TapedCell, structure: Any) -> dict[str, str]:
+    """Which of the notebook's folders this names. The run's end mark tells of them, for a replay
+    elsewhere.
+    """
+    folders = find_folders(structure, cell.folder, find_top(cell))
+    if folders:
+        ends = cell.recording.ends
+        ends[FOLDERS] = {**ends.get(FOLDERS, {}), **folders}
+    return folders
 
 
 def _with_recorded_paths(request: Request, moved: MovedFolders) -> Request:

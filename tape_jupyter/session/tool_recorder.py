@@ -36,7 +36,7 @@ from tape_jupyter.secrets.registry import Secrets, marker
 from tape_jupyter.session.cell import ReportRow, TapedCell
 from tape_jupyter.session.http_recorder import RecorderBase
 from tape_jupyter.session.pins.random import Body
-from tape_jupyter.session.recorded_folders import find_named_folders
+from tape_jupyter.session.recorded_folders import note_named_folders
 from tape_jupyter.session.tool_effects import ObservedBody
 
 _ASKS = re.compile(
@@ -376,12 +376,8 @@ class FunctionCapture(RecorderBase, Capture):
 
     def _with_folders(self, value: Value) -> Value:
         """The value; in its record, which folders it names."""
-        folders = find_named_folders(self.cell, value)
-        if not folders:
-            return value
-        ends = self.cell.recording.ends
-        ends[FOLDERS] = {**ends.get(FOLDERS, {}), **folders}
-        return replace(value, did={**value.did, FOLDERS: folders})
+        folders = note_named_folders(self.cell, [value.value, value.error, value.did])
+        return replace(value, did={**value.did, FOLDERS: folders}) if folders else value
 
     def _commit_value(self, value: Value, error: str = "") -> None:
         value = self._name_masked(self._with_folders(value))

@@ -15,6 +15,7 @@ from tape_jupyter.core.copied_folder import VARIABLE, CopiedFolder
 from tape_jupyter.core.moved_folders import MovedFolders, find_folders, place_folders
 from tape_jupyter.session import session
 from tape_jupyter.session.recorded_folders import RecordedFolders
+from tests.harness.provider import Scripted
 from tests.harness.tool_runs import ran
 
 
@@ -111,6 +112,29 @@ def found():
     return count(every()), first, use([make("a.txt")], {"at": Path(place)}), Path(place).read_text().count("proj")
 """)
     assert live == again and not report.warnings
+
+
+def test_what_is_asked_with_such_a_path_is_found_where_no_tool_gave_it(
+    moved, provider, monkeypatch
+):
+    """A coding agent tells its model where it works; a tool is handed a path of the notebook's."""
+    provider.script("/ask", Scripted(200, {"content-type": "application/json"}, [b'{"n": 5}']))
+    monkeypatch.setenv("ASKED_AT", f"{provider.url}/ask")
+    live, again, report = moved("""
+import httpx
+
+@tape.tool
+def count(place):
+    bodies.append(place)
+    return 3
+
+def found():
+    prompt = {"system": f"You work in {Path.cwd()}.", "files": [str(Path.cwd() / "a.py")]}
+    reply = httpx.post(os.environ["ASKED_AT"], json=prompt)
+    return reply.json(), count(Path.cwd() / "data")
+""")
+    assert live == again == ({"n": 5}, 3)
+    assert not report.warnings
 
 
 def test_the_path_of_another_folder_is_left_alone(moved):
