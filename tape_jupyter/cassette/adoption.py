@@ -4,7 +4,6 @@ another name. Nothing is moved or copied but by `adopt_cassettes`, which a perso
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 from collections.abc import Callable, Collection
@@ -14,6 +13,7 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
+from tape_jupyter.core.saved_cells import load_saved_cells
 from tape_jupyter.errors import CassetteError, TapeUsageError
 
 Hashes = Callable[[Path], Collection[str]]
@@ -25,12 +25,10 @@ def source_hashes(notebook: Path) -> set[str]:
     it is unreadable.
     """
     try:
-        read = json.loads(notebook.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        cells = load_saved_cells(notebook.read_bytes())
+    except OSError:
         return set()
-    if not isinstance(read, dict):
-        return set()
-    return {next(digests(text)) for text in paths.code_sources(read) if text.strip()}
+    return {next(digests(each.source)) for each in cells if each.source.strip()}
 
 
 def recorded_sources(cassette: Path) -> set[str]:

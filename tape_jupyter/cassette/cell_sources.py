@@ -8,7 +8,6 @@ was changed or is gone leaves a cell without a source, and nothing else.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tape_jupyter.cassette.takes import files
+from tape_jupyter.core.saved_cells import load_saved_cells
 
 TITLE = 60
 """Characters of a title, at most."""
@@ -129,22 +129,13 @@ class Sources:
             if seen == self._seen or file_stat.st_size > _CAP:
                 return
             self._seen = seen
-            cells = json.loads(self.notebook.read_bytes())["cells"]
-            self._by_digest = {
-                digest: source
-                for source in map(_extract_source, cells)
-                for digest in digests(source)
-            }
-            self._ids = {
-                str(cell.get("id")): _extract_source(cell) for cell in cells if cell.get("id")
-            }
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            cells = load_saved_cells(self.notebook.read_bytes())
+        except OSError:
             return
-
-
-def _extract_source(cell: Mapping[str, Any]) -> str:
-    source = cell.get("source", "") if cell.get("cell_type") == "code" else ""
-    return "".join(map(str, source)) if isinstance(source, list) else str(source)
+        if not cells:  # it is being saved
+            return
+        self._by_digest = {digest: cell.source for cell in cells for digest in digests(cell.source)}
+        self._ids = {cell.id: cell.source for cell in cells if cell.id}
 
 
 def digests(source: str) -> Iterator[str]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from tape_jupyter.cassette import executors
 from tape_jupyter.core.parent_process import ParentCommand, parent_command
+from tape_jupyter.core.saved_cells import list_saved_cells
 from tape_jupyter.errors import CassetteError, NotebookUnknown, TapeUsageError
 
 SUFFIX = ".tape.yaml"
@@ -203,7 +204,7 @@ def _has_cell(notebook: Mapping[str, Any] | None, source: str) -> bool:
     return (
         bool(stripped)
         and notebook is not None
-        and stripped in map(str.strip, code_sources(notebook))
+        and stripped in {each.source.strip() for each in list_saved_cells(notebook)}
     )
 
 
@@ -251,16 +252,6 @@ def _find_holding_notebooks(source: str, where: Path) -> Iterator[tuple[Path, di
         notebook = _read_notebook(path)
         if notebook is not None and _has_cell(notebook, source):
             yield path, notebook
-
-
-def code_sources(notebook: Mapping[str, Any]) -> Iterator[str]:
-    """Sources of the code cells of a notebook's JSON (nbformat 4), in order; what is no cell is
-    passed over.
-    """
-    for cell in notebook.get("cells") or ():
-        if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            text = cell.get("source", "")
-            yield "".join(text) if isinstance(text, list) else str(text)
 
 
 def _read_notebook(path: Path) -> dict[str, Any] | None:

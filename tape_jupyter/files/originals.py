@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -23,6 +22,7 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.core.moved_folders import FOLDERS
+from tape_jupyter.core.saved_cells import load_saved_cells
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.first_contents import digest_file
 
@@ -127,14 +127,12 @@ def _read_end_marks(notebook: Path, tapes: Path) -> Iterator[tuple[str, Mapping[
 
 def _read_cell_identities(notebook: Path) -> tuple[set[str], set[str]]:
     """Ids and source hashes of a notebook's code cells."""
-    ids, sources = set[str](), set[str]()
-    with suppress(OSError, ValueError, AttributeError, TypeError):
-        for cell in json.loads(notebook.read_bytes())["cells"]:
-            if cell.get("cell_type") == "code":
-                text = cell.get("source", "")
-                sources |= set(digests("".join(text) if isinstance(text, list) else str(text)))
-                ids.add(str(cell.get("id") or ""))
-    return ids - {""}, sources
+    try:
+        cells = load_saved_cells(notebook.read_bytes())
+    except OSError:
+        cells = []
+    sources = {digest for cell in cells for digest in digests(cell.source)}
+    return {cell.id for cell in cells if cell.id}, sources
 
 
 def _is_inside(path: Path, top: Path) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from tape_jupyter.core.saved_cells import load_saved_cells
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.secrets import key_patterns
 from tape_jupyter.secrets.registry import Secrets, names_a_secret, placeholder, plainly_none
@@ -124,17 +125,10 @@ def with_patterns(secrets: Secrets, notebook: bytes) -> list[str]:
 
 def notebook_patterns(notebook: bytes) -> list[tuple[str, str]]:
     """Name and regular expression of each pattern that the code cells of a notebook set."""
-    try:
-        cells = json.loads(notebook)["cells"]
-        sources = [
-            "".join(cell.get("source", "")) for cell in cells if cell.get("cell_type") == "code"
-        ]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return []
     return [
         (name or "redacted", regex.strip("\"'"))
-        for source in sources
-        for name, regex in _SET.findall(source)
+        for cell in load_saved_cells(notebook)
+        for name, regex in _SET.findall(cell.source)
     ]
 
 

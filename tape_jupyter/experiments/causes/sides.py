@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import Sources, digests, notebook_of
 from tape_jupyter.cassette.runs import RecordedRun, current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
+from tape_jupyter.core.saved_cells import load_saved_cells
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.isolation.namespaces import git_command
 
@@ -111,13 +111,11 @@ class SideSources:
         path = notebook_of(self.side.cassette.path)
         if path.resolve() == self.notebook.resolve() or not path.is_file():
             return []
-        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
-            return [
-                (str(cell.get("id") or ""), "".join(cell["source"]))
-                for cell in json.loads(path.read_bytes())["cells"]
-                if cell["cell_type"] == "code" and "".join(cell["source"]).strip()
-            ]
-        return []
+        try:
+            cells = load_saved_cells(path.read_bytes())
+        except OSError:
+            return []
+        return [(cell.id, cell.source) for cell in cells if cell.source.strip()]
 
     def _find_in_git(self, record: Mapping[str, Any]) -> str | None:
         git = record.get("kit", {}).get("git", {})
@@ -131,8 +129,7 @@ class SideSources:
                 ),
                 capture_output=True, check=True, timeout=_GIT,
             )  # fmt: skip
-            for cell in json.loads(done.stdout)["cells"]:
-                source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
-                if str(record.get("source")) in digests(source):
-                    return source
+            for cell in load_saved_cells(done.stdout):
+                if str(record.get("source")) in digests(cell.source):
+                    return cell.source
         return None
