@@ -2,7 +2,8 @@
 network.
 
 genai-prices takes 120 ms to import where pydantic is in already, 300 ms where not: it is imported
-while the first model answers, and never for calls that told no usage.
+while the first model answers, where what it needs is in already, and never for calls that told no
+usage.
 
 Up to a model's first step a price is in proportion to its tokens: it is looked up once for a model
 and an hour, and multiplied for each call; above that, each call is looked up.
@@ -14,7 +15,9 @@ import os
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
+from importlib import import_module
 
+from tape_jupyter.core.libraries import imported_module
 from tape_jupyter.core.unlisted_thread import run_unlisted
 from tape_jupyter.providers.types import Facts, Usage
 
@@ -62,10 +65,30 @@ def load_table() -> None:
     _look_up("anthropic", "claude", "claude", Usage(1, 1), None)
 
 
-@cache
+_NEEDED = ("httpx2", "pydantic.main")
+"""What genai-prices imports. Other libraries look whether these are there (openai 2: `httpx2`), and
+fail where they find one half imported: so none of them is imported beside the program.
+"""
+
+
+def load_libraries() -> None:
+    """Import in this thread what the table needs, for a thread of ours that will read it."""
+    for name in _NEEDED:
+        import_module(name)
+
+
 def load_table_meanwhile() -> None:
-    """The same beside what comes next, once: while a model answers. A fork waits for its end, since
-    a child has no thread that would give back the lock of a module.
+    """Import the table beside what comes next, once: while a model answers. Where that would import
+    other libraries, too, whoever first asks for a price waits for it.
+    """
+    if all(imported_module(name) is not None for name in _NEEDED):
+        _load_table_in_thread()
+
+
+@cache
+def _load_table_in_thread() -> None:
+    """A fork waits for its end, since a child has no thread that would give back the lock of a
+    module.
     """
     wait_for_end = run_unlisted(load_table)
     if hasattr(os, "register_at_fork"):

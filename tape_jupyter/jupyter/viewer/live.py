@@ -61,6 +61,7 @@ class LiveUpdates:
             if self._news.set not in self._deck.watchers:
                 self._deck.watchers.append(self._news.set)
             if self._thread is None:
+                pricing.load_libraries()
                 self._thread = threading.Thread(
                     target=self._run_updates, name="tape views", daemon=True
                 )

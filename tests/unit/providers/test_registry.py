@@ -601,6 +601,7 @@ def test_the_table_of_prices_that_loads_meanwhile_is_no_thread_of_the_programs_a
     code = """if True:
         import os, sys, threading
         from tape_jupyter.providers import pricing
+        pricing.load_libraries()
         pricing.load_table_meanwhile()
         child = os.fork()
         if not child:
@@ -609,6 +610,28 @@ def test_the_table_of_prices_that_loads_meanwhile_is_no_thread_of_the_programs_a
     """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "0 1\n", run
+
+
+def test_no_library_that_others_may_look_for_is_imported_beside_the_program():
+    """openai 2 uses httpx2 where it finds it among the modules, be it half imported."""
+    code = """if True:
+        import sys
+        from tape_jupyter.core import unlisted_thread
+        from tape_jupyter.providers import pricing
+        waits, run = [], unlisted_thread.run_unlisted
+        pricing.run_unlisted = lambda work: waits.append(run(work)) or waits[-1]
+        pricing.load_table_meanwhile()
+        assert not waits
+        pricing.load_libraries()
+        import annotated_types  # a part of pydantic's
+        before = {name.partition(".")[0] for name in sys.modules}
+        pricing.load_table_meanwhile()
+        [wait() for wait in waits]
+        new = {name.partition(".")[0] for name in sys.modules} - before
+        print(*(each for each in new - sys.stdlib_module_names if each[0] != "_"))
+    """
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "genai_prices\n", run
 
 
 def test_looking_at_calls_imports_nothing_heavy():
