@@ -406,3 +406,69 @@ class Aiohttp:
 
     async def close(self) -> None:
         await self.session.close()
+
+
+# ---------------------------------------------------------------- lm15
+
+
+class Lm15:
+    """lm15's blocking transport, which DSPy has a copy of: chunks as they come, unpacked."""
+
+    asynchronous = False
+
+    def __init__(self, base: str) -> None:
+        from lm15 import transports
+
+        self.base, self.observer, self.errors = base, Observer(), transports.TransportError
+        self._request, self.transport = transports.TransportRequest, transports.StdlibTransport()
+
+    async def play(self, record: Record) -> Seen:
+        self.observer.clear()
+        try:
+            with self.transport.stream(self._build_request(record)) as reply:
+                self._note_head(reply)
+                for chunk in reply:
+                    self._note_chunk(reply, chunk)
+        except self.errors as error:
+            self.observer.error = error
+        return self.observer.seen()
+
+    def _note_head(self, reply: Any) -> None:
+        self.observer.head(reply.status, reply.http_version, reply.reason, reply.headers)
+
+    def _note_chunk(self, reply: Any, chunk: bytes) -> None:
+        packed = reply.header("content-encoding") not in {None, "identity"}
+        (self.observer.objects if packed else self.observer.chunks).append(chunk)
+
+    def _build_request(self, record: Record) -> Any:
+        method, url = record["request"]["method"], self.base + target(record)
+        return self._request(method, url, headers_to_send(record), request_body(record))
+
+    async def close(self) -> None:
+        self.transport.close()
+
+
+class Lm15Async(Lm15):
+    """The same, on asyncio."""
+
+    asynchronous = True
+
+    def __init__(self, base: str) -> None:
+        from lm15 import transports
+
+        super().__init__(base)
+        self.transport = transports.StdlibAsyncTransport()
+
+    async def play(self, record: Record) -> Seen:
+        self.observer.clear()
+        try:
+            async with self.transport.stream(self._build_request(record)) as reply:
+                self._note_head(reply)
+                async for chunk in reply:
+                    self._note_chunk(reply, chunk)
+        except self.errors as error:
+            self.observer.error = error
+        return self.observer.seen()
+
+    async def close(self) -> None:
+        await self.transport.aclose()

@@ -19,7 +19,17 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)  # see replay_corpus.py
 
 from tests import corpus_sdks as sdks
-from tests.corpus_clients import Aiohttp, HttpClient, Raw, RawAsync, Record, Requests, Seen
+from tests.corpus_clients import (
+    Aiohttp,
+    HttpClient,
+    Lm15,
+    Lm15Async,
+    Raw,
+    RawAsync,
+    Record,
+    Requests,
+    Seen,
+)
 from tests.corpus_gemini import AsyncGemini, Gemini
 
 
@@ -42,6 +52,8 @@ CLIENTS = {
     "requests": Client(Requests),
     "http.client": Client(HttpClient),
     "aiohttp": Client(Aiohttp, asynchronous=True),
+    "lm15": Client(Lm15, can=lambda _record: ""),
+    "lm15-async": Client(Lm15Async, asynchronous=True, can=lambda _record: ""),
     "httpx-async": Client(lambda base: RawAsync(base, import_module("httpx")), asynchronous=True),
     "httpx2-async": Client(lambda base: RawAsync(base, import_module("httpx2")), asynchronous=True),
     "anthropic": _sdk(sdks.Anthropic),

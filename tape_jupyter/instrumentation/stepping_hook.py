@@ -14,7 +14,7 @@ from typing import Any
 from tape_jupyter.core.call import Capture, FunctionCall, Play, Request, Tape
 
 CHANGEABLE = frozenset(
-    f"{__package__}.http.{door}" for door in ("httpx", "urllib3", "http_client", "aiohttp")
+    f"{__package__}.http.{door}" for door in ("httpx", "urllib3", "http_client", "aiohttp", "lm15")
 )
 FUNCTIONS = frozenset({f"{__package__}.tools.call"})
 """The modules of the doors that send what a person changed."""
@@ -43,7 +43,7 @@ def why_unchangeable(call: Request | FunctionCall, frame: types.FrameType | None
     if (call.header("authorization") or "").startswith("AWS4-"):
         return "this request is signed (AWS): with another body it would be refused there. Change it in the code"
     if _find_on_stack(frame, "__name__", CHANGEABLE) is None:
-        libraries = "httpx, requests and urllib3, aiohttp, http.client"
+        libraries = "httpx, requests and urllib3, aiohttp, http.client, lm15"
         return f"a request can be changed that goes out through {libraries}, and a tool's arguments: this is neither"
     return ""
 
