@@ -183,7 +183,9 @@ def _start_kernel(
             client.km = _build_manager(python) if python else client.create_kernel_manager()
             if prefix:
                 _prefix_command(client.km, prefix)
-            client.start_new_kernel(env=dict(env), stdin=subprocess.DEVNULL)
+            # what processes of its cells print is in their outputs; ours is for what we tell
+            silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+            client.start_new_kernel(env=dict(env), **silent)
             ports = client.km.ports  # once it has died they are forgotten
             client.start_new_kernel_client()
         except NoSuchKernel as error:

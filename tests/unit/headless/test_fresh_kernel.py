@@ -61,6 +61,13 @@ def test_a_kernel_that_dies_while_it_starts_is_one_line(tmp_path):
     )
 
 
+def test_what_processes_of_a_notebook_print_is_in_its_outputs_and_not_in_the_commands(tmp_path):
+    path = notebook(tmp_path / "n.ipynb", "import os\nstatus = os.system('echo printed')")
+    done = subprocess.run(tape("record", path, "--json"), capture_output=True, check=True)
+    assert json.loads(done.stdout)["ok"]
+    assert b"printed" not in done.stdout
+
+
 def test_a_kernel_whose_port_another_program_took_is_started_again(tmp_path, monkeypatch):
     find = LocalPortCache.find_available_port
     asked = []
