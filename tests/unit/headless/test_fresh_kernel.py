@@ -65,7 +65,7 @@ def test_what_processes_of_a_notebook_print_is_in_its_outputs_and_not_in_the_com
     path = notebook(tmp_path / "n.ipynb", "import os\nstatus = os.system('echo printed')")
     done = subprocess.run(tape("record", path, "--json"), capture_output=True, check=True)
     assert json.loads(done.stdout)["ok"]
-    assert b"printed" not in done.stdout
+    assert b"\nprinted\n" not in done.stdout + done.stderr
 
 
 def test_a_kernel_whose_port_another_program_took_is_started_again(tmp_path, monkeypatch):
