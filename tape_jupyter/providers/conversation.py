@@ -72,7 +72,7 @@ class AssembledMessage:
     def _add_text(self, name: str, kind: str, more: str) -> None:
         block = self._blocks.setdefault(name, {"type": kind, "text": ""})
         if more:
-            block["text"] = block.get("text", "") + more
+            block["text"] = as_text(block.get("text")) + more
 
     def _add_tool_call(self, name: str, identity: Mapping[str, Any], arguments: Any) -> None:
         """A tool call: `identity` has its id and name, once or piece by piece, `arguments` its arguments."""
@@ -82,7 +82,7 @@ class AssembledMessage:
         block["id"] = as_text(identity.get("id")) or block.get("id", "")
         block["name"] = as_text(identity.get("name")) or block.get("name", "")
         if isinstance(arguments, str):
-            block["json"] = block.get("json", "") + arguments
+            block["json"] = as_text(block.get("json")) + arguments
         elif arguments is not None:
             block["input"] = arguments
 

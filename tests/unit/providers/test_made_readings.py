@@ -1,0 +1,70 @@
+"""What is read of traffic of every provider's shape, odd replies among it, and what edits of it become, is what it was.
+
+`made_readings.json` holds a digest of each. A change that is meant:
+
+    python tests/unit/providers/test_made_readings.py > tests/unit/providers/made_readings.json
+
+and look at the difference: `... NAME` prints what one of them reads as, before and after the change.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # not this folder, whose modules would stand for others of their names
+
+from tape_jupyter.providers import editing
+from tests.harness import made_traffic
+from tests.harness.made_traffic import Made
+from tests.harness.readings import digest, edited, edits, facts, turns
+
+KEPT = Path(__file__).with_name("made_readings.json")
+ODD = 24
+"""So many odd requests, replies and streams of each API."""
+
+
+def readings(made: Made) -> dict[str, Any]:
+    """None of them raises: what can be read is read, and an edit that cannot be made is told."""
+    return {
+        "facts": facts(made.request, made.reply),
+        "turns": turns(made.request, made.reply),
+        "edits": _odd_edits(made) if made.is_odd else edits(made.request, made.reply),
+    }
+
+
+def _odd_edits(made: Made) -> list[Any]:
+    message = editing.reply_message(made.request, made.reply)
+    if message is None:
+        return [edited(made.request, made.reply, dict)]
+    assert editing.encoded(made.request, made.reply, message) == (made.reply, [])
+    random = Random(made.name)
+    return [
+        edited(made.request, made.reply, lambda: made_traffic.made_odd(message, random))
+        for _ in range(2)
+    ]
+
+
+def test_replies_of_every_shape_read_as_they_did_however_odd():
+    kept = json.loads(KEPT.read_text())
+    now = {made.name: digest(readings(made)) for made in made_traffic.calls(ODD)}
+    assert {name for name in now if now[name] != kept.get(name)} == set()
+    assert len(now) > 500
+
+
+def main() -> None:
+    every = list(made_traffic.calls(ODD))
+    for made in every:
+        if made.name in sys.argv[1:]:
+            print(json.dumps(readings(made), indent=1, default=str))
+    if not sys.argv[1:]:
+        print(json.dumps({made.name: digest(readings(made)) for made in every}, indent=0))
+
+
+if __name__ == "__main__":
+    main()
