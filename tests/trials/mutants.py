@@ -259,14 +259,20 @@ def _spread(tests: Sequence[str], seconds: dict[str, float], most: float) -> lis
 
 def _find_tests(mutant: Mutant, reach: dict[str, Any]) -> list[str]:
     """Who runs its line. What stands outside functions runs as the module is imported, under whichever test does that
-    first: there, who runs anything of the module.
+    first: there, who runs anything of the module, else of its folder.
     """
     lines = reach["lines"].get(mutant.file, {})
     for node in ast.walk(ast.parse((ROOT / mutant.file).read_text())):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if is_function and node.body[0].lineno <= mutant.line <= (node.end_lineno or 0):
             return lines.get(str(mutant.line), [])
-    return list(dict.fromkeys(test for found in lines.values() for test in found))
+    folder = Path(mutant.file).parent
+    beside = [each for file, each in reach["lines"].items() if Path(file).parent == folder]
+    for modules in ([lines], beside):
+        tests = dict.fromkeys(test for each in modules for found in each.values() for test in found)
+        if tests:
+            break
+    return list(tests)
 
 
 def _judge(mutant: Mutant, reach: dict[str, Any]) -> str:
