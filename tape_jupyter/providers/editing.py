@@ -211,11 +211,7 @@ def with_value_at(message: Any, path: Sequence[str | int], value: Any) -> Any:
     if not path:
         return value
     step, *rest = path
-    if isinstance(step, str):
-        there = isinstance(message, dict)
-    else:
-        there = isinstance(message, list) and step < len(message)
-    if not there:
+    if not isinstance(message, dict if isinstance(step, str) else list):
         raise TapeUsageError(f"the message has no {step!r} there")
     changed = message.copy()
     changed[step] = with_value_at(

@@ -179,6 +179,12 @@ def _chat(name: str, url: str) -> Wire:
             end="tool_calls",
         ),
     )  # fmt: skip
+    whole_call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": {"place": "here"}}}  # fmt: skip
+    objects = deltas(
+        {"role": "assistant", "content": None}, {"tool_calls": [{"index": 0, **whole_call}, {"index": 2, **whole_call, "id": "call_2"}]},
+        {"content": "So."}, end="tool_calls",
+    )  # fmt: skip
+    broken = ({**chunk, "error": {"message": "no"}, "choices": [{"index": 0, "delta": {"content": "I"}, "finish_reason": "error"}]},)  # fmt: skip
     mixed = list(deltas(role, {"content": "A"}, {"content": "b"}))
     mixed += deltas(role, {"content": "C"}, {"refusal": "No"}, {"refusal": " more"}, index=1, end="length")  # fmt: skip
     mixed[1]["choices"][0]["logprobs"] = logprobs
@@ -208,7 +214,7 @@ def _chat(name: str, url: str) -> Wire:
             {"object": "list", "data": [{"embedding": [0.5], "index": 0}], "model": "e", "usage": {"prompt_tokens": 2}},
             {"error": {"message": "no", "type": "rate_limit", "code": "rate_limit_exceeded"}},
         ),
-        (said, called, tuple(mixed), listed),
+        (said, called, tuple(mixed), listed, tuple(objects), broken),
     )  # fmt: skip
 
 
@@ -606,7 +612,7 @@ def calls(odd: int) -> Iterator[Made]:
             told = streamed(wire, odd_stream(random.choice(wire.streams), random))
             yield Made(f"{wire.name} odd stream {number}", wire, first, told, True)
     compressed = whole(WIRES[0].replies[0])
-    packed = zlib.compress(compressed.body)
+    packed = zlib.compress(compressed.body, 0)  # which each library spells alike
     headers = (*compressed.headers, ("Content-Encoding", "deflate"))
     reply = dataclasses.replace(compressed, headers=headers, chunks=(packed[:40], packed[40:]))
     asked = request(WIRES[0], WIRES[0].requests[0])

@@ -14,7 +14,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tape_jupyter.providers.json_access import as_list, as_mapping, as_text, key, maps
+from tape_jupyter.providers.json_access import as_list, as_mapping, as_text, maps
 from tape_jupyter.providers.streams.diff import pair_parts, recut_parts
 from tape_jupyter.providers.streams.events import (
     STYLE,
@@ -294,7 +294,7 @@ def _iterate_leaves(
         if not leaf or not event.kind.endswith(".delta"):
             continue
         if isinstance(event.data.get("delta"), str):
-            entry = key(event.data.get(_LEAVES[leaf][2]))
+            entry = str(event.data.get(_LEAVES[leaf][2]))
             places_by_leaf.setdefault((leaf, entry), []).append(place)
     for (leaf, _), leaf_places in places_by_leaf.items():
         yield leaf, leaf_places

@@ -25,12 +25,17 @@ if __name__ == "__main__":
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.merge import merge_cassettes, merge_text
 from tape_jupyter.cassette.prune import prune_cassette
-from tape_jupyter.cassette.runs import current_run_ids
+from tape_jupyter.cassette.runs import (
+    current_run_ids,
+    later_recordings,
+    newer_than,
+    whole_run_before,
+)
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tests.harness.made_recordings import Maker, plain, same_names, spoiled
 
 KEPT = Path(__file__).with_name("made_recordings.json")
-MADE = 16
+MADE = 12
 
 
 def told(number: int, folder: Path) -> dict[str, Any]:
@@ -74,7 +79,12 @@ def _opened(path: Path) -> Any:
         for each in cassette.calls
     ]  # fmt: skip
     named = [cassette.call(run, name) is entry for (run, name), entry in cassette.by_name.items()]
-    return [cassette.runs, sorted(current_run_ids(cassette.runs)), cassette.ended, calls, named, cassette.notes, cassette.torn]  # fmt: skip
+    ranks = [
+        [newer_than(cassette.runs, name), later_recordings(cassette.runs, name), whole_run_before(cassette.runs, cassette.ended, name)]
+        for run in cassette.runs if (name := run["run"])
+    ]  # fmt: skip
+    current = sorted(current_run_ids(cassette.runs))
+    return [cassette.runs, current, ranks, cassette.ended, calls, named, cassette.notes, cassette.torn]  # fmt: skip
 
 
 def _merged(a: Path, b: Path, goal: Path, number: int) -> Any:

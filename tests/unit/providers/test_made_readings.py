@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # not this folder, whose modules would stand for others of their names
 
-from tape_jupyter.providers import editing
+from tape_jupyter.providers import editing, validation
 from tests.harness import made_traffic
 from tests.harness.made_traffic import Made
 from tests.harness.readings import digest, edited, edits, facts, turns
@@ -43,11 +43,16 @@ def _odd_edits(made: Made) -> list[Any]:
     if message is None:
         return [edited(made.request, made.reply, dict)]
     assert editing.encoded(made.request, made.reply, message) == (made.reply, [])
-    random = Random(made.name)
-    return [
-        edited(made.request, made.reply, lambda: made_traffic.made_odd(message, random))
-        for _ in range(2)
+    random, wire = Random(made.name), editing.take_apart_reply(made.request, made.reply).wire
+    fields = validation.editable_fields(wire, message)
+    changes = [
+        *(lambda: made_traffic.made_odd(message, random) for _ in range(2)),
+        *(
+            lambda each=each: validation.with_fields(wire, message, [{**each, "value": "other"}])
+            for each in fields[:2] + fields[-1:]
+        ),
     ]
+    return [fields, *(edited(made.request, made.reply, change) for change in changes)]
 
 
 def test_replies_of_every_shape_read_as_they_did_however_odd():

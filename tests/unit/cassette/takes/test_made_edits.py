@@ -71,7 +71,11 @@ GIVEN: tuple[dict[str, Any], ...] = (
     {"text": "a"}, {"text": "a", "value": 1}, {"text": b"a"}, {"message": [1]}, {"message": {"content": "No."}},
     {"message": {"content": [{"type": "text", "text": "No."}], "stop_reason": "max_tokens"}},
     {"message": {"usage": {"output_tokens": 1}}}, {"message": '{"id": "other"}'}, {"message": "{"},
-    {"fault": "429"}, {"fault": "nothing"}, {"fault": 7}, {},
+    {"fault": "429"}, {"fault": "nothing"}, {"fault": 7}, {"fault": "rate_limit:retry_after=0.5"}, {"fault": "rate_limit:partial=no"},
+    {"fault": "rate_limit:partial=maybe"}, {"fault": "rate_limit:times=0"}, {"fault": "server_error:times=3"}, {"fault": "overloaded:times=many"},
+    {"fault": {"name": "reset", "after": 1, "times": 2}}, {"fault": {"name": "reset", "options": {"after": 0}}}, {"fault": {"name": "reset", "options": 7}},
+    {"fault": "timeout:after=2"}, {"fault": "truncated:after=0"}, {"fault": "truncated:after=999"}, {"fault": "truncated:nothing=1"}, {"fault": "reset:after=-1"},
+    {"fault": "raises"}, {"fault": "error:class=KeyError,message=no"}, {"fault": {}}, {"fault": "reset:after"}, {},
 )  # fmt: skip
 
 
