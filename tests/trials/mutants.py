@@ -265,7 +265,7 @@ def _find_tests(mutant: Mutant, reach: dict[str, Any]) -> list[str]:
     for node in ast.walk(ast.parse((ROOT / mutant.file).read_text())):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if is_function and node.body[0].lineno <= mutant.line <= (node.end_lineno or 0):
-            return lines.get(str(mutant.line), [])
+            return lines.get(str(mutant.line)) or _find_tests_of_statement(node, mutant.line, lines)
     folder = Path(mutant.file).parent
     beside = [each for file, each in reach["lines"].items() if Path(file).parent == folder]
     for modules in ([lines], beside):
@@ -273,6 +273,21 @@ def _find_tests(mutant: Mutant, reach: dict[str, Any]) -> list[str]:
         if tests:
             break
     return list(tests)
+
+
+def _find_tests_of_statement(
+    function: ast.AST, line: int, lines: dict[str, list[str]]
+) -> list[str]:
+    """Who runs a statement that is written on several lines: what begins or ends it counts as none of them."""
+    around = [
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.stmt) and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    inner = max(around, key=lambda each: each.lineno)
+    header = inner.test if isinstance(inner, ast.If | ast.While) else inner
+    numbers = range(header.lineno, (header.end_lineno or header.lineno) + 1)
+    return list(dict.fromkeys(test for number in numbers for test in lines.get(str(number), [])))
 
 
 def _judge(mutant: Mutant, reach: dict[str, Any]) -> str:
