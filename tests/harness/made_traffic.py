@@ -560,6 +560,27 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value[key])
 
 
+def each_changed(value: Any) -> Iterator[Any]:
+    """Copies, each with one inner value another one of its type: a list or mapping in it without its last."""
+    for number in range(sum(1 for _ in _places(value))):
+        changed = copy.deepcopy(value)
+        parent, place = list(_places(changed))[number]
+        match parent[place]:
+            case str() as text:
+                parent[place] = f"{text[:-2]} else"
+            case bool() | None as known:
+                parent[place] = not known
+            case int() | float() as known:
+                parent[place] = known + 1
+            case dict() as inner if inner:
+                inner.pop(list(inner)[-1])
+            case list() as inner if inner:
+                inner.pop()
+            case _:
+                parent[place] = ["more"]
+        yield changed
+
+
 def odd_stream(events: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
     """Events lost, doubled, in another order, or odd."""
     made = list(copy.deepcopy(events))

@@ -25,7 +25,7 @@ from tests.harness.made_traffic import Made
 from tests.harness.readings import digest, edited, edits, facts, turns
 
 KEPT = Path(__file__).with_name("made_readings.json")
-ODD = 24
+ODD = 20
 """So many odd requests, replies and streams of each API."""
 
 
@@ -35,7 +35,17 @@ def readings(made: Made) -> dict[str, Any]:
         "facts": facts(made.request, made.reply),
         "turns": turns(made.request, made.reply),
         "edits": _odd_edits(made) if made.is_odd else edits(made.request, made.reply),
+        "each": [] if made.is_odd or "request" in made.name else _each_changed(made),
     }
+
+
+def _each_changed(made: Made) -> list[Any]:
+    """The reply with each of its values changed, one at a time."""
+    message = editing.reply_message(made.request, made.reply)
+    return [
+        edited(made.request, made.reply, lambda changed=changed: changed)
+        for changed in made_traffic.each_changed(message or {})
+    ]
 
 
 def _odd_edits(made: Made) -> list[Any]:
