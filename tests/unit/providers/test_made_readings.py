@@ -26,6 +26,7 @@ from tests.harness.readings import digest, edited, edits, facts, turns
 
 KEPT = Path(__file__).with_name("made_readings.json")
 ODD = 20
+STREAMS = ("anthropic reply", "openai_chat reply", "openai_responses reply")
 """So many odd requests, replies and streams of each API."""
 
 
@@ -35,16 +36,16 @@ def readings(made: Made) -> dict[str, Any]:
         "facts": facts(made.request, made.reply),
         "turns": turns(made.request, made.reply),
         "edits": _odd_edits(made) if made.is_odd else edits(made.request, made.reply),
-        "each": [] if made.is_odd or "request" in made.name else _each_changed(made),
+        "each": _each_changed(made) if made.name.startswith(STREAMS) else [],
     }
 
 
 def _each_changed(made: Made) -> list[Any]:
-    """The reply with each of its values changed, one at a time."""
-    message = editing.reply_message(made.request, made.reply)
+    """A stream with each of its message's values changed, one at a time."""
+    taken = editing.take_apart_reply(made.request, made.reply)
     return [
         edited(made.request, made.reply, lambda changed=changed: changed)
-        for changed in made_traffic.each_changed(message or {})
+        for changed in made_traffic.each_changed(taken.message if taken and taken.streamed else {})
     ]
 
 
