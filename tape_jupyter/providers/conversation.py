@@ -529,17 +529,15 @@ def _build_tool_result(call_id: str, content: Any, *, error: bool) -> Part:
 
 def _format_tool_result(content: Any) -> str:
     """A tool's result as text: its text blocks, else its JSON."""
-    if isinstance(content, str):
-        return content
+    if isinstance(content, str | None):
+        return content or ""
     blocks = list(maps(content))
     texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
     if blocks and len(texts) == len(blocks):
         return "\n".join(texts)
     try:
-        if content is None:
-            return ""
         return json.dumps(content, ensure_ascii=False, indent=2)
-    except (TypeError, ValueError, RecursionError):
+    except RecursionError:
         return ""
 
 

@@ -213,10 +213,8 @@ def with_value_at(message: Any, path: Sequence[str | int], value: Any) -> Any:
     step, *rest = path
     if not isinstance(message, dict if isinstance(step, str) else list):
         raise TapeUsageError(f"the message has no {step!r} there")
-    changed = message.copy()
-    changed[step] = with_value_at(
-        message.get(step) if isinstance(step, str) else message[step], rest, value
-    )
+    changed: Any = message.copy()
+    changed[step] = with_value_at(value_at(message, [step]), rest, value)
     return changed
 
 

@@ -15,6 +15,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tape_jupyter.core.call import Reply, Request
+from tape_jupyter.core.websocket import WebSocketFrame
+from tape_jupyter.encoding.http.websocket import line_of
 
 JSON = (("content-type", "application/json"),)
 SSE = (("content-type", "text/event-stream; charset=utf-8"), ("X-Request-ID", "req_7"))
@@ -600,6 +602,48 @@ def odd_stream(events: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
     return tuple(made)
 
 
+def dialogue(url: str, *messages: tuple[str, Any], status: int = 101) -> tuple[Request, Reply]:
+    """A connection that stays open, and what was sent and got on it."""
+    frames = [
+        WebSocketFrame(by, "text", _bytes(each))  # type: ignore[arg-type]
+        for by, each in messages
+    ]
+    lines = tuple(line_of(frame) for frame in frames)
+    return Request("GET", url, ()), Reply(status, (("x-request-id", "r1"),), lines, (0.1,) * len(lines))  # fmt: skip
+
+
+def dialogues() -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """OpenAI Realtime, OpenAI Responses and Gemini Live: the address, and what was said."""
+    tool = {"type": "function", "name": "weather", "parameters": SCHEMA}
+    call = {"type": "function_call", "call_id": "c1", "name": "weather", "arguments": ARGUMENTS}
+    usage = {"input_tokens": 5, "output_tokens": 3, "input_token_details": {"cached_tokens": 2}}
+    done = {"model": "gpt-realtime-1", "status": "completed", "output": [call], "usage": usage}
+    yield "wss://api.openai.com/v1/realtime?model=gpt-realtime", [
+        ("sent", {"type": "session.update", "session": {"tools": [tool, tool], "temperature": 0.8, "max_response_output_tokens": 9, "voice": "ash"}}),
+        ("got", {"type": "session.created", "session": {"model": "gpt-realtime-0"}}),
+        ("sent", {"type": "input_audio_buffer.append", "audio": "AAAA"}),
+        ("got", {"type": "response.done", "response": done}),
+        ("sent", {"type": "conversation.item.create", "item": {"type": "function_call_output", "call_id": "c1", "output": "wet"}}),
+        ("sent", {"type": "response.create", "response": {"model": "x/gpt-other", "tools": [{**tool, "name": "other"}]}}),
+        ("got", {"type": "response.done", "response": {"status": "incomplete", "usage": usage}}),
+        ("got", {"type": "error", "error": {"type": "invalid", "message": "no"}}),
+    ]  # fmt: skip
+    yield "wss://api.openai.com/v1/responses", [
+        ("sent", {"type": "response.create", "model": "gpt-5", "max_output_tokens": 7, "input": [{"type": "function_call_output", "call_id": "c0", "output": ""}]}),
+        ("got", {"type": "response.failed", "response": {**done, "status": "failed"}}),
+        ("got", {"type": "response.completed", "response": {"model": "gpt-5-1", "usage": {"input_tokens": 1}}}),
+    ]  # fmt: skip
+    live = "wss://generativelanguage.googleapis.com/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent"
+    yield live, [
+        ("sent", {"setup": {"model": "models/gemini-live", "tools": [{"functionDeclarations": [{"name": "weather"}]}], "generationConfig": {"temperature": 0.4, "topP": 0.3, "topK": 2, "seed": 1, "maxOutputTokens": 8, "speechConfig": {"a": 1}}}}),
+        ("got", {"toolCall": {"functionCalls": [{"id": "f1", "name": "weather", "args": {"place": "here"}}]}}),
+        ("sent", {"toolResponse": {"functionResponses": [{"id": "f1", "name": "weather", "response": {}}]}}),
+        ("got", {"tool_call": {"function_calls": [{"id": "f2", "name": "older"}]}}),
+        ("sent", {"tool_response": {"function_responses": [{"id": "f2"}]}}),
+        ("got", {"serverContent": {"turnComplete": True}, "usageMetadata": {"promptTokenCount": 4, "responseTokenCount": 3, "thoughtsTokenCount": 1}}),
+    ]  # fmt: skip
+
+
 def _holds(value: Any) -> bool:
     return isinstance(value, dict | list)
 
@@ -632,6 +676,12 @@ def calls(odd: int) -> Iterator[Made]:
             yield Made(f"{wire.name} odd reply {number}", wire, first, answer, True)
             told = streamed(wire, odd_stream(random.choice(wire.streams), random))
             yield Made(f"{wire.name} odd stream {number}", wire, first, told, True)
+    nested: list[Any] = []
+    for _ in range(600):
+        nested = [nested]
+    results = [{"type": "tool_result", "tool_use_id": "toolu_1"}, {"type": "tool_result", "content": nested}]  # fmt: skip
+    deep = request(WIRES[0], {"model": "m", "messages": [{"role": "user", "content": results}]})
+    yield Made("deep request", WIRES[0], deep, whole(WIRES[0].replies[0]))
     compressed = whole(WIRES[0].replies[0])
     packed = zlib.compress(compressed.body, 0)  # which each library spells alike
     headers = (*compressed.headers, ("Content-Encoding", "deflate"))

@@ -89,6 +89,7 @@ REQUESTS: dict[str, Request | FunctionCall] = {
     "a word of JSON": _post(b'"text"'),
     "broken JSON": _post(b'{"a": '),
     "too deep": _post(b"[" * 100_000 + b"]" * 100_000),
+    "deep, with a secret": _post(b'{"a": "%s", "b": %s%s}' % (SECRET.encode(), b"[" * 700, b"]" * 700)),
     "UTF-16": _post('{"a": "é"}'.encode("utf-16")),
     "half a character": _post(b'{"a": "\\ud83e"}'),
     "a long text": _post({"text": "word " * 3_000}),
@@ -133,7 +134,11 @@ def _rest(found: match_key.MatchedRequest) -> dict[str, Any]:
 
 def _differences() -> Iterator[Any]:
     """How each differs from the one before it, in words and in numbers."""
-    fields = [match_key.compared_fields(call, secrets=_secrets()) for call in REQUESTS.values()]
+    fields = [
+        match_key.compared_fields(call, secrets=_secrets())
+        for name, call in REQUESTS.items()
+        if not name.startswith("deep")
+    ]
     for one, other in pairwise(fields):
         yield [round(match_key.likeness(one, other), 6), match_key.field_diff(one, other)]
     texts = [{"text": "a" * 90 + end, "n": n} for n, end in enumerate(("b" * 90, "c" * 90, "", "b"))]  # fmt: skip
