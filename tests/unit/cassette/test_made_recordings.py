@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from tape_jupyter.cassette.runs import (
     newer_than,
     whole_run_before,
 )
+from tape_jupyter.core.call import FunctionCall
 from tape_jupyter.errors import CassetteError, TapeUsageError
 from tests.harness.made_recordings import Maker, plain, same_names, spoiled
 
@@ -140,13 +142,43 @@ def _tried(make: Callable[[], Any]) -> Any:
         return f"{type(error).__name__}: {error}"
 
 
+def by_hand(folder: Path) -> list[Any]:
+    """What a reader is told where a hand put something else in a line: a sentence, or what it reads instead."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "hand.tapes" / "main.tape.yaml"
+    with same_names():
+        maker = Maker(path, 14)
+        maker.record(2)
+        inner = [
+            call for call in Cassette.open(path).calls if isinstance(call.request(), FunctionCall)
+        ]
+        take = Cassette.open(path).override(inner[0], value=7, take="t").path
+    take.write_text(
+        re.sub('at: "[^"]*"', 'at: "2026-11-22T10:00:00.000Z"', take.read_text("utf-8"))
+    )
+    return [_read_by_hand(file) for file in (path, take)]
+
+
+def _read_by_hand(path: Path) -> list[Any]:
+    lines, told = path.read_text("utf-8").splitlines(keepends=True), []
+    for number, line in enumerate(lines):
+        name, colon, _ = line.partition(":")
+        if not colon:
+            continue
+        for other in (f"{name}: 7\n", f"{name}: [1]\n", f"{name}: {{}}\n", ""):
+            path.write_text("".join([*lines[:number], other, *lines[number + 1 :]]), "utf-8")
+            told.append(_tried(lambda: _opened(path)))
+    path.write_text("".join(lines), "utf-8")
+    return told
+
+
 def digests(number: int, folder: Path) -> dict[str, str]:
-    every = told(number, folder)
-    texts = {
-        key: json.dumps(value, default=repr).replace(str(folder), "")
-        for key, value in every.items()
-    }
-    return {key: hashlib.sha256(text.encode()).hexdigest()[:8] for key, text in texts.items()}
+    return {key: _digest(value, folder) for key, value in told(number, folder).items()}
+
+
+def _digest(value: Any, folder: Path) -> str:
+    text = json.dumps(value, default=repr).replace(str(folder), "")
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def test_recordings_are_saved_opened_pruned_and_merged_as_they_always_were(tmp_path):
@@ -162,6 +194,10 @@ def test_recordings_are_saved_opened_pruned_and_merged_as_they_always_were(tmp_p
     assert {name: parts for name, parts in differing.items() if parts} == {}
 
 
+def test_what_a_hand_put_elsewhere_is_told_or_read_as_it_always_was(tmp_path):
+    assert _digest(by_hand(tmp_path), tmp_path) == json.loads(KEPT.read_text())["by hand"]
+
+
 def main() -> None:
     made = {}
     for number in map(int, sys.argv[1:] or range(MADE)):
@@ -171,6 +207,8 @@ def main() -> None:
             else:
                 made[str(number)] = json.dumps(digests(number, Path(folder)))
     if made:
+        with tempfile.TemporaryDirectory() as folder:
+            made["by hand"] = json.dumps(_digest(by_hand(Path(folder)), Path(folder)))
         lines = [f'"{name}": {text}' for name, text in made.items()]
         print("{", ",\n".join(lines), "}", sep="\n")
 

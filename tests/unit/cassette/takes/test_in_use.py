@@ -294,3 +294,20 @@ def test_a_cassette_saved_without_its_last_line_end_is_whole(path, tmp_path, end
     assert [entry.id for entry in Cassette.open(path, check="whole").calls][-1]
     Recorder(path, "s9").run("zzzz", (asked("more"), answered("kept")))
     assert len(Cassette.open(path, check="whole").calls) == 3
+
+
+def test_two_who_put_a_take_aside_at_once_lose_nothing(path, monkeypatch):
+    main = tape.open(path)
+    data = main.override(main.calls[1], reply=answered("East"), take="t").path.read_bytes()
+    link, met = os.link, []
+
+    def theirs_first(source, goal, **more):
+        if not met:
+            met.append(goal)
+            goal.write_text("theirs")
+        link(source, goal, **more)
+
+    monkeypatch.setattr(os, "link", theirs_first)
+    aside = files.delete(path, "t")
+    assert aside.name == "main.t-2.tape.yaml" and aside.read_bytes() == data
+    assert met[0].read_text() == "theirs"
