@@ -149,6 +149,20 @@ def told(folder: Path) -> Iterator[tuple[str, list[Any]]]:
     entries = Cassette.open(path, check="whole").calls
     for (name, _, _), entry in zip(every, entries, strict=True):
         yield name, json.loads(json.dumps(list(edited(entry)), default=_shown))
+    yield "overridden", json.loads(json.dumps(list(overridden(path)), default=_shown))
+
+
+def overridden(path: Path) -> Iterator[Any]:
+    """What the editor gets of calls that another answer took the place of: a text, or a whole reply."""
+    unset = dict.fromkeys(("text", "message", "fault", "reply", "value", "error"), UNSET)
+    take = main = Cassette.open(path)
+    for number, entry in enumerate(main.calls):
+        given = {"reply": "other"} if number % 3 else {"text": "other"}
+        answer = _tried(lambda entry=entry, given=given: edits.given_edit(entry, **(unset | given)))
+        if not isinstance(answer, str):
+            take = take.commit_reply(entry, answer, "" if take is not main else "t")
+    for each in take.overrides:
+        yield [edits.editable_of(each).record(), plain(each.reply()), each.recorded.id]
 
 
 def _shown(value: Any) -> str:
