@@ -35,7 +35,7 @@ from tape_jupyter.secrets.masking import Masking, recut_masked
 from tape_jupyter.secrets.registry import Secrets, marker, secret_digest
 
 SUFFIX = ".tape.yaml"
-_COMMIT = re.compile(r"(?<=\n)\.\.\.\n")
+_COMMIT = re.compile(r"(?<=\n)\.\.\.(?:\n|\Z)")  # an editor may leave out the last line end
 _KEPT = ("call", "run", "match", "override", "more", "kit", "end", "like", "by", "parent")
 
 

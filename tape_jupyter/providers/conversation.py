@@ -72,7 +72,7 @@ class AssembledMessage:
     def _add_text(self, name: str, kind: str, more: str) -> None:
         block = self._blocks.setdefault(name, {"type": kind, "text": ""})
         if more:
-            block["text"] = block.get("text", "") + more
+            block["text"] = as_text(block.get("text")) + more
 
     def _add_tool_call(self, name: str, identity: Mapping[str, Any], arguments: Any) -> None:
         """A tool call: `identity` has its id and name, once or piece by piece, `arguments` its arguments."""
@@ -82,7 +82,7 @@ class AssembledMessage:
         block["id"] = as_text(identity.get("id")) or block.get("id", "")
         block["name"] = as_text(identity.get("name")) or block.get("name", "")
         if isinstance(arguments, str):
-            block["json"] = block.get("json", "") + arguments
+            block["json"] = as_text(block.get("json")) + arguments
         elif arguments is not None:
             block["input"] = arguments
 
@@ -529,17 +529,15 @@ def _build_tool_result(call_id: str, content: Any, *, error: bool) -> Part:
 
 def _format_tool_result(content: Any) -> str:
     """A tool's result as text: its text blocks, else its JSON."""
-    if isinstance(content, str):
-        return content
+    if isinstance(content, str | None):
+        return content or ""
     blocks = list(maps(content))
     texts = [block["text"] for block in blocks if isinstance(block.get("text"), str)]
     if blocks and len(texts) == len(blocks):
         return "\n".join(texts)
     try:
-        if content is None:
-            return ""
         return json.dumps(content, ensure_ascii=False, indent=2)
-    except (TypeError, ValueError, RecursionError):
+    except RecursionError:
         return ""
 
 

@@ -211,16 +211,10 @@ def with_value_at(message: Any, path: Sequence[str | int], value: Any) -> Any:
     if not path:
         return value
     step, *rest = path
-    if isinstance(step, str):
-        there = isinstance(message, dict)
-    else:
-        there = isinstance(message, list) and step < len(message)
-    if not there:
+    if not isinstance(message, dict if isinstance(step, str) else list):
         raise TapeUsageError(f"the message has no {step!r} there")
-    changed = message.copy()
-    changed[step] = with_value_at(
-        message.get(step) if isinstance(step, str) else message[step], rest, value
-    )
+    changed: Any = message.copy()
+    changed[step] = with_value_at(value_at(message, [step]), rest, value)
     return changed
 
 

@@ -20,6 +20,7 @@ import importlib.machinery
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import time
@@ -49,6 +50,7 @@ _IMPORTED_BEFORE = (
     "IPython",
 )
 _MOST_SECONDS = 60.0
+_ENDS = {0: "lived", -signal.SIGXCPU: "hung", -signal.SIGKILL: "hung"}
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -211,11 +213,14 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 # --- running
 
 
-def _fork(mutant: Mutant | None, tests: Sequence[str], seconds: float) -> str:
-    """ "killed", "lived" or "hung": how the tests ended in a fork with the changed module."""
+def _fork(mutant: Mutant | None, tests: Sequence[str], seconds: int) -> str:
+    """ "killed", "lived" or "hung": how the tests ended in a fork with the changed module. It hangs where it takes so
+    many seconds of the processor, or ten times as long without: a busy machine is slow, and no fault.
+    """
     pid = os.fork()
     if not pid:
         os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         quiet = os.open(os.devnull, os.O_RDWR)
         for each in (0, 1, 2):
             os.dup2(quiet, each)
@@ -223,14 +228,15 @@ def _fork(mutant: Mutant | None, tests: Sequence[str], seconds: float) -> str:
             sys.meta_path.insert(0, _Finder(mutant))
         import pytest
 
-        options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--timeout=60"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", "--timeout=300"]
         code = pytest.main([*options, *tests])
         os._exit(int(code))
-    end = time.monotonic() + seconds
+    end = time.monotonic() + 10 * seconds
     while time.monotonic() < end:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
-            return "lived" if os.waitstatus_to_exitcode(status) == 0 else "killed"
+            code = os.waitstatus_to_exitcode(status)
+            return _ENDS.get(code, "killed")
         time.sleep(0.02)
     os.killpg(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -253,14 +259,35 @@ def _spread(tests: Sequence[str], seconds: dict[str, float], most: float) -> lis
 
 def _find_tests(mutant: Mutant, reach: dict[str, Any]) -> list[str]:
     """Who runs its line. What stands outside functions runs as the module is imported, under whichever test does that
-    first: there, who runs anything of the module.
+    first: there, who runs anything of the module, else of its folder.
     """
     lines = reach["lines"].get(mutant.file, {})
     for node in ast.walk(ast.parse((ROOT / mutant.file).read_text())):
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         if is_function and node.body[0].lineno <= mutant.line <= (node.end_lineno or 0):
-            return lines.get(str(mutant.line), [])
-    return list(dict.fromkeys(test for found in lines.values() for test in found))
+            return lines.get(str(mutant.line)) or _find_tests_of_statement(node, mutant.line, lines)
+    folder = Path(mutant.file).parent
+    beside = [each for file, each in reach["lines"].items() if Path(file).parent == folder]
+    for modules in ([lines], beside):
+        tests = dict.fromkeys(test for each in modules for found in each.values() for test in found)
+        if tests:
+            break
+    return list(tests)
+
+
+def _find_tests_of_statement(
+    function: ast.AST, line: int, lines: dict[str, list[str]]
+) -> list[str]:
+    """Who runs a statement that is written on several lines: what begins or ends it counts as none of them."""
+    around = [
+        each
+        for each in ast.walk(function)
+        if isinstance(each, ast.stmt) and each.lineno <= line <= (each.end_lineno or 0)
+    ]
+    inner = max(around, key=lambda each: each.lineno)
+    header = inner.test if isinstance(inner, ast.If | ast.While) else inner
+    numbers = range(header.lineno, (header.end_lineno or header.lineno) + 1)
+    return list(dict.fromkeys(test for number in numbers for test in lines.get(str(number), [])))
 
 
 def _judge(mutant: Mutant, reach: dict[str, Any]) -> str:
@@ -268,11 +295,11 @@ def _judge(mutant: Mutant, reach: dict[str, Any]) -> str:
     if not tests:
         return "not reached"
     quick = _spread(tests, reach["seconds"], 4.0)[:60]
-    end = _fork(mutant, quick, 90.0) if quick else "lived"
+    end = _fork(mutant, quick, 30) if quick else "lived"
     if end != "lived":
         return end
     rest = [each for each in _spread(tests, reach["seconds"], _MOST_SECONDS) if each not in quick]
-    return _fork(mutant, rest[:600], 180.0) if rest else "lived"
+    return _fork(mutant, rest[:600], 180) if rest else "lived"
 
 
 def run(count: int, seed: int, only: str, control: int) -> int:
@@ -288,7 +315,7 @@ def run(count: int, seed: int, only: str, control: int) -> int:
         if position < control:
             tests = _find_tests(mutant, reach)
             clean = (
-                _fork(None, _spread(tests, reach["seconds"], 4.0)[:60], 90.0) if tests else "lived"
+                _fork(None, _spread(tests, reach["seconds"], 4.0)[:60], 30) if tests else "lived"
             )
             if clean != "lived":
                 print(f"control: tests of {mutant.file}:{mutant.line} fail unchanged", flush=True)

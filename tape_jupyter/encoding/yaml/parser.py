@@ -77,6 +77,8 @@ class Reader:
     __slots__ = ("first_line", "text")
 
     def __init__(self, text: str, first_line: int) -> None:
+        if not text.endswith("\n"):  # an editor that leaves out the last line end
+            text += "\n"
         if "\r" in text:  # git's autocrlf; a CR that is meant is written \r
             text = text.replace("\r\n", "\n")
         self.text, self.first_line = text, first_line

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tape_jupyter.encoding.http.json_style import dialect, find_dialect
-from tape_jupyter.providers.json_access import as_mapping, as_text, dig, maps
+from tape_jupyter.providers.json_access import as_list, as_mapping, as_text, dig, maps
 from tape_jupyter.providers.streams.diff import pair_parts, recut_parts
 from tape_jupyter.providers.streams.events import (
     STYLE,
@@ -109,7 +109,7 @@ def _add_delta(block: _StreamBlock, delta: Mapping[str, Any]) -> None:
     elif kind == "signature_delta":
         value["signature"] = delta.get("signature")
     elif kind == "citations_delta":
-        value["citations"] = [*(value.get("citations") or []), delta.get("citation")]
+        value["citations"] = [*as_list(value.get("citations")), delta.get("citation")]
     elif kind in ("text_delta", "thinking_delta"):
         key = _LEAVES["text" if kind == "text_delta" else "thinking"][1]
         value[key] = as_text(value.get(key)) + as_text(delta.get(key))
@@ -376,7 +376,7 @@ def _compose_block_data(block: Mapping[str, Any], number: int) -> Iterator[dict[
                 deltas.append(_build_delta(number, *_LEAVES[key], block[key]))
     if kind == "text" and block.get("citations"):
         shell["citations"] = []
-        citations = block["citations"]
+        citations = as_list(block["citations"])
         deltas += [_build_delta(number, "citations_delta", "citation", each) for each in citations]
     if kind in _TOOLS and block.get("input"):
         shell["input"] = {}

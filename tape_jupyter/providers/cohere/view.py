@@ -90,9 +90,9 @@ def assemble(events: Iterable[Any]) -> dict[str, Any]:
                     {**call, "function": {"arguments": "", **as_mapping(call.get("function"))}}
                 )
             case "tool-call-delta" if calls:
-                calls[-1]["function"]["arguments"] += as_text(
-                    dig(event, "delta.message.tool_calls.function.arguments")
-                )
+                function = calls[-1]["function"]
+                more = dig(event, "delta.message.tool_calls.function.arguments")
+                function["arguments"] = as_text(function["arguments"]) + as_text(more)
             case "message-end":
                 response.update(as_mapping(event.get("delta")))
         if dig(event, "event_type") == "stream-end":  # v1

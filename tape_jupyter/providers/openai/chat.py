@@ -144,11 +144,11 @@ def _add_call_delta(calls: dict[Any, dict[str, Any]], delta: Mapping[str, Any]) 
     )
     call["id"] = as_text(delta.get("id")) or call["id"]
     call["function"]["name"] = as_text(dig(delta, "function.name")) or call["function"]["name"]
-    arguments = dig(delta, "function.arguments")
-    if isinstance(arguments, str):
-        call["function"]["arguments"] += arguments
-    elif arguments is not None:
-        call["function"]["arguments"] = arguments
+    before, more = call["function"]["arguments"], dig(delta, "function.arguments")
+    if isinstance(before, str) and isinstance(more, str):
+        call["function"]["arguments"] = before + more
+    elif more not in (None, ""):
+        call["function"]["arguments"] = more
 
 
 __all__ = ["WANTED", "answer", "ask", "assemble"]

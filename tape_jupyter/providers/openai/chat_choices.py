@@ -58,7 +58,8 @@ class StreamedChoice:
         for key, leaf in self.arguments.items():
             if leaf.parts:
                 call = self.tools[key]
-                call[inner_of(call)][get_arguments_key(call)] = join_halves("".join(leaf.parts))
+                arguments = {get_arguments_key(call): join_halves("".join(leaf.parts))}
+                call[inner_of(call)] = {**as_mapping(call.get(inner_of(call))), **arguments}
         if self.tools:
             message["tool_calls"] = copy.deepcopy(list(self.tools.values()))
         return {"index": self.index, **self.value, "message": message}

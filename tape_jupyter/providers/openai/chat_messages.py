@@ -51,11 +51,11 @@ class ChatMessages:
         }
 
     def adjust_dependents(self, old: Mapping[str, Any], new: Message) -> list[str]:
-        before = {choice.get("index", 0): choice for choice in maps(old.get("choices"))}
+        before = {str(choice.get("index", 0)): choice for choice in maps(old.get("choices"))}
         notes: list[str] = []
         for choice in as_list(new.get("choices")):
             if isinstance(choice, dict):
-                was = as_mapping(before.get(choice.get("index", 0)))
+                was = before.get(str(choice.get("index", 0)))
                 notes += _settle_choice(was, choice) if was else []
         return notes
 

@@ -14,7 +14,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from tape_jupyter.providers.json_access import as_mapping, as_text, maps
+from tape_jupyter.providers.json_access import as_list, as_mapping, as_text, maps
 from tape_jupyter.providers.streams.diff import pair_parts, recut_parts
 from tape_jupyter.providers.streams.events import (
     STYLE,
@@ -288,14 +288,13 @@ def _iterate_leaves(
     events: Sequence[StreamEvent], places: Sequence[int]
 ) -> Iterator[tuple[str, list[int]]]:
     """The texts of an item: each with the places of its deltas."""
-    places_by_leaf: dict[tuple[str, Any], list[int]] = {}
+    places_by_leaf: dict[tuple[str, str], list[int]] = {}
     for place in places:
         event, leaf = events[place], _find_leaf(events[place])
         if not leaf or not event.kind.endswith(".delta"):
             continue
         if isinstance(event.data.get("delta"), str):
-            number = _LEAVES[leaf][2]
-            entry = event.data.get(number) if number else None
+            entry = str(event.data.get(_LEAVES[leaf][2]))
             places_by_leaf.setdefault((leaf, entry), []).append(place)
     for (leaf, _), leaf_places in places_by_leaf.items():
         yield leaf, leaf_places
@@ -451,7 +450,7 @@ def _compose_part(
     if leaf in _LEAVES:
         more: dict[str, Any] = {"logprobs": []} if leaf == "output_text" else {}
         yield {"type": f"response.{leaf}.delta", "delta": part.get(key), **more, **common}
-        for place, note in enumerate(part.get("annotations") or ()):
+        for place, note in enumerate(as_list(part.get("annotations"))):
             annotation = {"annotation_index": place, "annotation": note}
             yield {"type": "response.output_text.annotation.added", **annotation, **common}
         yield {"type": f"response.{leaf}.done", key: part.get(key), **more, **common}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
+from tape_jupyter.providers.json_access import as_text
+
+Part = Mapping[str, Any]
 IDS = ("id", "call_id", "tool_use_id")
 
 
-def pair_parts(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
+def pair_parts(old: Sequence[Part], new: Sequence[Part]) -> list[int | None]:
     """For each new part the old one that it was, in rising order; None for one that was added.
 
     Equal parts are the same; of those between them parts of one id are, then parts of one type, in
@@ -29,7 +32,7 @@ def pair_parts(old: Sequence[Any], new: Sequence[Any]) -> list[int | None]:
     return matches
 
 
-def _pair_between(old: Sequence[Any], places: range, new: Sequence[Any]) -> Iterator[int | None]:
+def _pair_between(old: Sequence[Part], places: range, new: Sequence[Part]) -> Iterator[int | None]:
     left = list(places)
     for number, part in enumerate(new):
         later = {_read_part_id(each) for each in new[number + 1 :]} - {""}
@@ -48,24 +51,18 @@ def _pair_between(old: Sequence[Any], places: range, new: Sequence[Any]) -> Iter
         yield chosen
 
 
-def _may_be_same(old: Any, new: Any, later: set[str]) -> bool:
+def _may_be_same(old: Part, new: Part, later: set[str]) -> bool:
     """Whether a part may have been that one, changed: of its type, and not one that stands further
     on.
     """
-    if not isinstance(old, dict) or not isinstance(new, dict):
-        return type(old) is type(new)
     ids = (_read_part_id(old), _read_part_id(new))
     return old.get("type") == new.get("type") and old.get("index") == new.get("index") and not (
         (all(ids) and ids[0] != ids[1]) or ids[0] in later
     )  # fmt: skip
 
 
-def _read_part_id(part: Any) -> str:
-    if isinstance(part, dict):
-        part_id = next((part[key] for key in IDS if part.get(key)), "")
-    else:
-        part_id = ""
-    return part_id if isinstance(part_id, str) else ""
+def _read_part_id(part: Part) -> str:
+    return as_text(next((part[key] for key in IDS if part.get(key)), ""))
 
 
 def _to_canonical(value: Any) -> str:

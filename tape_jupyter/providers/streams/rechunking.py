@@ -41,10 +41,8 @@ def reread(
 def cut_in_proportion(reply: Reply, body: bytes) -> tuple[tuple[bytes, ...], tuple[float, ...]]:
     """Another body that is no stream: cut in proportion to the recorded reads."""
     ends = plain_ends(reply)
-    total = ends[-1] if ends else 0
-    return _cut_chunks(
-        body, [end * len(body) // total for end in ends] if total else [], reply.waits
-    )
+    cut = [end * len(body) // ends[-1] for end in ends if ends[-1]]
+    return _cut_chunks(body, cut, reply.waits)
 
 
 def _cut_chunks(

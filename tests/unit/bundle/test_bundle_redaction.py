@@ -100,6 +100,17 @@ def test_the_same_value_has_the_same_mark_everywhere_so_that_the_session_still_r
     assert {leak.kind for leak in clean.redactions} == {"github-token"} and not clean.left_out
 
 
+def test_a_cassette_without_its_last_line_end_is_masked_alike(tmp_path):
+    content, name = session(tmp_path / "n.tapes"), "session/n.tapes/main.tape.yaml"
+    whole = redaction.redact(content, NOBODY).content[name]
+    data = bytes_of(content)[name]
+    cut = redaction.redact({**content, name: data.removesuffix(b"\n")}, NOBODY).content[name]
+    assert cut.removesuffix(b"\n") == whole.removesuffix(b"\n") != data.removesuffix(b"\n")
+    call = data.rindex(b"---\nend:")
+    cut = redaction.redact({**content, name: data[: call - 1]}, NOBODY).content[name]
+    assert whole.startswith(cut) and MARK.encode() in cut
+
+
 def test_a_known_name_is_masked_as_the_recorder_masks_it_and_clients_may_spell_the_mark(tmp_path):
     value = "Zq7rTq1v9WcX2bLk"
     secrets = environment.environment_secrets(tmp_path, {"ACME_TOKEN": value}, tmp_path)

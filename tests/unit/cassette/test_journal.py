@@ -5,6 +5,8 @@ import subprocess
 import sys
 import threading
 
+import errno
+from types import SimpleNamespace
 import pytest
 
 from tape_jupyter.core import locks
@@ -405,3 +407,94 @@ def test_a_file_that_is_held_is_locked_and_is_let_go_after_an_error(path):
         pass
     Journal(path).append(record(2))
     assert texts(path) == [record(1), record(2)]
+
+
+def _refuse(*_, **__):
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@pytest.mark.parametrize(
+    ("name", "do", "says"),
+    [
+        ("lstat", lambda journal: journal.exists(), "cannot be read: Permission denied"),
+        ("stat", lambda journal: journal.changed(), "cannot be read: Permission denied"),
+        ("open", lambda journal: list(journal.scan()), "cannot be read: Permission denied"),
+    ],
+)
+def test_a_file_that_the_system_holds_back_is_told(path, monkeypatch, name, do, says):
+    journal = Journal(path)
+    journal.append(record(1))
+    list(journal.scan())
+    monkeypatch.setattr(type(path), name, _refuse)
+    with pytest.raises(CassetteError, match=says):
+        do(journal)
+
+
+def test_what_cannot_be_brought_to_the_disk_or_held_open_is_told(path, monkeypatch):
+    journal = Journal(path)
+    journal.append(record(1))
+    monkeypatch.setattr(os, "fsync", _refuse)
+    with pytest.raises(CassetteError, match="cannot be brought to the disk: Permission denied"):
+        journal.sync()
+    monkeypatch.setattr(os, "open", _refuse)
+    with (
+        pytest.raises(CassetteError, match="cannot be written: Permission denied"),
+        journal.hold_open(),
+    ):
+        pass
+
+
+def test_before_a_call_is_paid_for_it_is_known_whether_it_can_be_kept(path, monkeypatch):
+    journal, deep = Journal(path), Journal(path.parent / "a" / "b" / path.name)
+    assert journal.writable() == "" and deep.writable() == ""
+    journal.append(record(1))
+    (path.parent / "file").write_text("")
+    inside = path.parent / "file" / path.name
+    assert Journal(inside).writable() == f"{path.parent / 'file'} is not a folder"
+    assert journal.writable() == ""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert journal.writable() == "the file is read-only"
+    assert deep.writable() == f"the folder {path.parent} is read-only"
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY | 8))
+    assert journal.writable() == "the file is read-only"
+    assert deep.writable() == f"the folder {path.parent} is read-only"
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=8))
+    assert journal.writable() == "" and deep.writable() == ""
+    monkeypatch.setattr(os, "statvfs", _refuse)
+    assert journal.writable() == ""
+    monkeypatch.delattr(os, "statvfs")
+    assert journal.writable() == "" and deep.writable() == ""
+
+
+@pytest.mark.parametrize("number", [1, 5, 100])
+def test_what_stands_behind_empty_lines_is_named(path, number):
+    path.write_bytes(record(1) + b"\n" * number + b"stray text\n")
+    with pytest.raises(CassetteError, match="found " + ("'stray text'" if number > 79 else "an empty line")):  # fmt: skip
+        list(Journal(path).scan())
+
+
+def test_a_mark_in_the_torn_tail_of_a_line_is_none(path):
+    """`...` that goes on in its line ends no record, wherever the crash left it."""
+    journal = Journal(path)
+    journal.append(record(1))
+    with path.open("ab") as file:
+        file.write(b"---\ncall: 2\ntext: |\n...and so on\n...and more")
+    Journal(path).append(record(3))
+    assert path.read_bytes() == record(1) + record(3)
+    assert path.with_name(path.name + ".torn").read_bytes().endswith(b"...and so on\n...and more\n")
+
+
+def test_a_file_that_is_replaced_and_gone_while_we_wait_is_made_again(path, monkeypatch):
+    journal = Journal(path)
+    journal.append(record(1))
+    lock = locks.lock_file
+
+    def removed(file, *more):
+        lock(file, *more)
+        path.unlink(missing_ok=True)
+        monkeypatch.setattr(locks, "lock_file", lock)
+
+    monkeypatch.setattr(locks, "lock_file", removed)
+    Journal(path).append(record(2), b"---\ntape: 1\n...\n")
+    assert texts(path) == [b"---\ntape: 1\n...\n", record(2)]

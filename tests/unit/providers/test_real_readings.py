@@ -10,11 +10,10 @@ and look at the difference: `... CORPUS ID` prints what one record reads as, bef
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,11 @@ if __name__ == "__main__":
     sys.path[0] = str(ROOT)  # not this folder, whose modules would stand for others of their names
 
 from tape_jupyter.core.call import Reply, Request
-from tape_jupyter.errors import TapeError
-from tape_jupyter.providers import editing, http, validation
-from tape_jupyter.providers.conversation import conversation_turns, gist
-from tape_jupyter.providers.registry import call_facts, identify
-from tests import reencode_corpus, reencode_edits
+from tape_jupyter.providers.registry import identify
+from tests import reencode_corpus
 from tests.corpus_clients import Record
 from tests.harness import real_traffic
+from tests.harness.readings import digest, edited, edits, facts, turns
 
 KEPT = Path(__file__).with_name("real_readings.json")
 EACH = 2
@@ -53,10 +50,10 @@ def readings(record: Record) -> dict[str, Any]:
     request, reply = reencode_corpus.call_of(record)
     half = dataclasses.replace(reply, chunks=reply.chunks[: len(reply.chunks) // 2 + 1])
     return {
-        "facts": [identify(request), _facts(request, reply), _facts(request, half)],
-        "turns": [_turns(request, reply), _turns(request, half)],
+        "facts": [identify(request), facts(request, reply), facts(request, half)],
+        "turns": [turns(request, reply), turns(request, half)],
         "odd": [_odd(request, each) for each in _oddities(reply)],
-        **_edits(request, reply),
+        **edits(request, reply),
     }
 
 
@@ -71,84 +68,11 @@ def _oddities(reply: Reply) -> Iterator[Reply]:
 
 
 def _odd(request: Request, reply: Reply) -> Any:
-    return [_facts(request, reply), _turns(request, reply), _edited(request, reply, dict)]
-
-
-def _facts(request: Request, reply: Reply) -> Any:
-    return dataclasses.asdict(call_facts(request, reply))
-
-
-def _turns(request: Request, reply: Reply) -> Any:
-    turns = conversation_turns(request, reply)
-    return [turns, gist(turns)]
-
-
-def _edits(request: Request, reply: Reply) -> dict[str, Any]:
-    taken = editing.take_apart_reply(request, reply)
-    if taken is None:
-        return {}
-    wire, message = taken.wire, taken.message
-    tools = validation.schemas(http.decoded_body(request.headers, request.body) or b"")
-    fields = validation.editable_fields(wire, message, tools)
-    edits = [*_typed(wire, message, fields), *_common(wire, message)]
-    return {
-        "fields": [fields, sorted(validation.call_ids(wire, message))],
-        "alone": editing.composed(wire, message).decode() if taken.streamed else "",
-        "edits": {
-            f"{number} {name}": _edited(request, reply, change)
-            for number, (name, change) in enumerate(edits)
-        },
-        "problems": {
-            f"{number} {name}": _problems(taken, change, tools)
-            for number, (name, change) in enumerate(edits)
-        },
-    }
-
-
-Change = Callable[[], Any]
-
-
-def _common(wire: str, message: dict[str, Any]) -> Iterator[tuple[str, Change]]:
-    """The edits of the trials, where they know the form."""
-    if wire in reencode_corpus.PATHS:
-        for name, edited in reencode_edits.edits(wire, message):
-            yield name, lambda edited=edited: edited
-
-
-def _typed(
-    wire: str, message: dict[str, Any], fields: list[dict[str, Any]]
-) -> Iterator[tuple[str, Change]]:
-    """Each field of the editor with something else typed into it."""
-    for field in fields:
-        for value in ("", f"{field['value']} and 7", '{"made": [1, true, null]}', "end_turn"):
-            change = {"path": field["path"], "value": value}
-            yield (
-                f"{field['path']} = {value[-30:]}",
-                lambda change=change: validation.with_fields(wire, message, [change]),
-            )
-
-
-def _edited(request: Request, reply: Reply, change: Change) -> Any:
-    try:
-        edited, notes = editing.encoded(request, reply, change())
-    except TapeError as error:
-        return str(error)
-    chunks = [chunk.decode("latin-1") for chunk in edited.chunks]
-    return [edited.headers, chunks, edited.waits, notes]
-
-
-def _problems(taken: editing.Taken, change: Change, tools: dict[str, Any]) -> Any:
-    try:
-        return validation.problems(taken.wire, taken.message, change(), tools, frozenset())
-    except TapeError as error:
-        return str(error)
+    return [facts(request, reply), turns(request, reply), edited(request, reply, dict)]
 
 
 def digests(record: Record) -> dict[str, str]:
-    return {
-        name: hashlib.sha256(json.dumps(value, default=str).encode()).hexdigest()[:8]
-        for name, value in readings(record).items()
-    }
+    return {name: digest(value) for name, value in readings(record).items()}
 
 
 def test_real_traffic_reads_as_it_did():

@@ -288,3 +288,14 @@ def test_our_wrappers_keep_the_names_that_older_recordings_know_them_by():
         ("within", ()),
         ("within_async", ()),
     ]
+
+    def forward(*args, **kwargs):
+        return record.call(*args, **kwargs)
+
+    async def wait(*args, **kwargs):
+        return await record.call_async(*args, **kwargs)
+
+    record = None
+    then = [forward.__code__, wait.__code__]
+    assert [each.co_code for each in codes[:2]] == [each.co_code for each in then]
+    assert [each.co_consts for each in codes[:2]] == [each.co_consts for each in then]

@@ -134,7 +134,6 @@ def test_a_refusal_names_the_line(body, line):
         ("", "restore these lines"),
         ("---\na: 1\n", "restore these lines"),
         ("a: 1\n...\n", "restore these lines"),
-        ("---\na: 1\n...", "restore these lines"),
         ("---\n...\n", "an empty record"),
         ("\ufeff---\na: 1\n...\n", "without BOM"),
         ("---\n[]\n...\n", "plain numbers only"),
@@ -206,3 +205,9 @@ def test_line_ends_that_git_changed_give_the_same_bytes(text):
 )
 def test_what_a_person_writes_by_hand_is_read_as_yaml_means_it(body, value):
     assert repr(parse_record(f"---\n{body}\n...\n")) == repr({"a": value})
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_record_whose_last_line_end_an_editor_left_out_is_one(end):
+    text = "---\na: 1\n...\n".replace("\n", end)
+    assert parse_record(text.removesuffix(end)) == parse_record(text) == {"a": 1}
