@@ -7,6 +7,7 @@ edited or deleted since keeps the entry of what really ran. What a cell reads an
     mood                  a name of the notebook
     memo['a']  agent.log  a part of one: a key of a plain dict, an attribute of a plain object
     log[*]                some element of one, nobody knows which
+    memo.__len__          how many it has, and which keys; memo.__len__['a'] whether it has that one
     helpers:STATE         a global of a module of the user's
     file:/tmp/out.csv     a file; file:* any file (a subprocess ran)
     ambient:cwd           state of the process that has no name (AMBIENT in dataflow/tracing/ambient.py)
@@ -32,6 +33,7 @@ EVERYTHING = "*"
 FILES = "file:*"
 OUTPUTS = "output:*"
 ELEMENT = "[*]"
+SIZE = ".__len__"
 REPLY = ":reply"
 """Among what a thing depends on: what a call to something outside returned, a taped one perhaps."""
 
@@ -83,6 +85,11 @@ def _is_element_covered(written: str, read: str) -> bool:
         one == other or (ELEMENT in (one, other) and one[0] == other[0] == "[")
         for one, other in zip(split_path(written), split_path(read), strict=False)
     )
+
+
+def presence(box: str, step: str) -> str:
+    """Whether a box has an element `step`, a part of how many it has and which."""
+    return f"{box}{SIZE}{step}"
 
 
 @lru_cache(65536)

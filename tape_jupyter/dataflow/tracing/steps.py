@@ -18,7 +18,7 @@ from typing import Any
 
 from tape_jupyter.core.user_code import SDKS, root_module
 from tape_jupyter.dataflow.fingerprint.fingerprint import Print
-from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of, split_path
+from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, SIZE, Step, name_of, presence, split_path
 from tape_jupyter.dataflow.identity import is_shells
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes, may_change
 from tape_jupyter.dataflow.static.names import (
@@ -512,7 +512,8 @@ def _narrow_writes(seen: ExecutionFacts, draft: Draft) -> None:
             }
             for path in paths:
                 if path.endswith("]") and (path in stored or path in appended):
-                    draft.weak.add(f"{path[: _find_last_step(path)]}.__len__")
+                    at = _find_last_step(path)
+                    draft.weak.add(presence(path[:at], path[at:]))
 
 
 def _find_appended_element(seen: ExecutionFacts, draft: Draft, name: str) -> set[str]:
@@ -657,7 +658,7 @@ def _find_written_places(seen: ExecutionFacts, path: str, root: str, settled: se
     if path == root or value is MISSING:
         return seen.variables.sharing([root]) | {root}
     if not mark:
-        at = _find_last_step(path)
+        at = path.find(f"{SIZE}[") if f"{SIZE}[" in path else _find_last_step(path)
         way, last = path[:at], path[at:]
     target = tracing_paths.value_at(way.removeprefix(root), value)
     if target is MISSING:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tape_jupyter.core.user_code import bag, is_users
 from tape_jupyter.dataflow.fingerprint.unwrapped import code_of
-from tape_jupyter.dataflow.history import ELEMENT, REPLY
+from tape_jupyter.dataflow.history import ELEMENT, REPLY, presence
 from tape_jupyter.dataflow.static.effects import CHANGING, MUTATORS, may_change
 from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, iterated
 from tape_jupyter.dataflow.static.outcomes.objects import (
@@ -296,7 +296,7 @@ def _set_default(
     given = reckoning.all_of(arguments[1:])
     reckoning.result.reads |= base.deps | {part}
     reckoning.write(frame, part, base.deps | given | {part})
-    reckoning.write(frame, f"{base.part}.__len__", base.deps | {part})
+    reckoning.write(frame, presence(base.part, f"[{key.obj!r}]"), base.deps | {part})
     refs = frozenset() if type(item) in ATOMS else frozenset({(part, True)})
     return OutcomeValue(
         base.deps | given, part, refs, item if refs else MISSING,

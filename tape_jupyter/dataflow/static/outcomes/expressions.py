@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from tape_jupyter.core.user_code import is_users
-from tape_jupyter.dataflow.history import ELEMENT
+from tape_jupyter.dataflow.history import ELEMENT, SIZE, presence
 from tape_jupyter.dataflow.static.outcomes.values import (
     ATOMS,
     NOTHING,
@@ -134,7 +134,7 @@ def _store_part(
     elif step:
         reckoning.write(frame, f"{base.part}{step}", value.all | base.deps)
         if not there and isinstance(target, ast.Subscript) and not paths.is_frame(base.obj):
-            reckoning.write(frame, f"{base.part}.__len__", NOTHING)
+            reckoning.write(frame, presence(base.part, step), NOTHING)
     else:
         reckoning.write(frame, base.part, key.all | base.deps)
         reckoning.write(frame, f"{base.part}{ELEMENT}", value.all)
@@ -166,7 +166,8 @@ def _format_step(target: ast.Attribute | ast.Subscript, key: OutcomeValue) -> st
 
 
 BOXES = (list, dict, set, deque, OrderedDict, defaultdict)
-_KEYED = (dict, list, tuple, OrderedDict, defaultdict)
+_MAPPINGS = (dict, OrderedDict, defaultdict)
+_KEYED = (*_MAPPINGS, list, tuple)
 
 
 def constant(_reckoning: Reckoning, node: ast.Constant, _frame: OutcomeFrame) -> OutcomeValue:
@@ -257,14 +258,15 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
         else:
             at = literal_key
         if type(base.obj) is defaultdict:
-            reckoning.write(frame, f"{base.part}.__len__", NOTHING)
+            reckoning.write(frame, presence(base.part, f"[{at!r}]"), NOTHING)
         part = f"{base.part}[{at!r}]"
         item = paths.value_at(f"x[{at!r}]", base.obj)
         if item is not MISSING:
             some_row = ELEMENT in part
             atom = type(item) in ATOMS and not some_row
             refs = frozenset() if atom else frozenset({(part, True)})
-            there = frozenset({f"{base.part}.__len__", f"{base.part}.__class__"})
+            of_key = f"[{at!r}]" if type(base.obj) in _MAPPINGS else ""
+            there = frozenset({presence(base.part, of_key), f"{base.part}.__class__"})
             reckoning.result.reads |= there
             reckoning.may_raise(frame, base.deps, there)
             deps = base.deps | key.deps | (there if at != literal_key else NOTHING) | key.all
@@ -458,7 +460,7 @@ def is_table(reckoning: Reckoning, items: OutcomeValue) -> bool:
         return False
     row = f"{items.part}{ELEMENT}"
     if items.late and any(  # to give each row a key leaves as many rows
-        path != f"{row}.__len__" and not path.startswith(f"{row}[")
+        not path.startswith((f"{row}{SIZE}", f"{row}["))
         for path in reckoning.result.writes
         if part_root(path) == part_root(items.part)
     ):
