@@ -311,9 +311,9 @@ def write_element(
     if new.fresh is not None and new.fresh.parts:
         around = new.deps | new.late | base.deps
         for key, needs in new.fresh.parts.items():
-            reckoning.write(frame, f"{base.part}{ELEMENT}{key}", needs | around)
+            reckoning.write(frame, f"{base.part}{ELEMENT}{key}", needs | around, new=True)
     else:
-        reckoning.write(frame, f"{base.part}{ELEMENT}", new.all | base.deps)
+        reckoning.write(frame, f"{base.part}{ELEMENT}", new.all | base.deps, new=True)
 
 
 def _call_outside_code(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import types
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -62,12 +63,30 @@ def store(
 def _takes_apart(target: ast.Tuple | ast.List, value: OutcomeValue) -> list[frozenset[str]] | None:
     """What each target of `a, b = ask(), 0` is given."""
     parts = value.fresh.parts if value.fresh is not None else None
+    if parts is not None and (around := _find_starred(target)) is not None:
+        return _takes_rest(parts, *around)
     steps = [f"[{place}]" for place in range(len(target.elts))]
     if parts is None or [*parts] != steps:
         return None
-    if any(isinstance(each, ast.Starred) for each in target.elts):
-        return None
     return [parts[step] for step in steps]
+
+
+def _find_starred(target: ast.Tuple | ast.List) -> tuple[int, int] | None:
+    """How many targets there are before the one that takes the rest, and after it."""
+    places = (place for place, each in enumerate(target.elts) if isinstance(each, ast.Starred))
+    before = next(places, None)
+    return None if before is None else (before, len(target.elts) - before - 1)
+
+
+def _takes_rest(
+    parts: Mapping[str, frozenset[str]], before: int, after: int
+) -> list[frozenset[str]] | None:
+    """What each target of `a, *rest = ask(), 0, 1` is given."""
+    if [*parts] != [f"[{place}]" for place in range(len(parts))] or len(parts) < before + after:
+        return None
+    given = list(parts.values())
+    end = len(given) - after
+    return [*given[:before], NOTHING.union(*given[before:end]), *given[end:]]
 
 
 def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFrame) -> None:
@@ -341,8 +360,8 @@ def sequence(reckoning: Reckoning, node: ast.List | ast.Tuple, frame: OutcomeFra
     if any(isinstance(each, ast.Starred) for each in node.elts):
         return replace(box(reckoning, node, frame), kind=kind)
     values = [reckoning.value(each, frame) for each in node.elts]
-    parts = {f"[{place}]": each.all for place, each in enumerate(values)}
-    made = NewObject(frozenset().union(*parts.values()), put(values), parts)
+    steps = [f"[{place}]" for place in range(len(values))]
+    made = NewObject(reckoning.all_of(values), put(values), _parts_of(steps, values))
     return OutcomeValue(fresh=made, kind=kind)
 
 
@@ -352,8 +371,13 @@ def dict_outcome(reckoning: Reckoning, node: ast.Dict, frame: OutcomeFrame) -> O
         return box(reckoning, node, frame)
     values = [reckoning.value(each, frame) for each in node.values]
     refs = put(values)
-    parts = {f"[{key!r}]": each.all for key, each in zip(keys, values, strict=True)}
-    return OutcomeValue(fresh=NewObject(frozenset().union(*parts.values()), refs, parts))
+    parts = _parts_of([f"[{key!r}]" for key in keys], values)
+    return OutcomeValue(fresh=NewObject(reckoning.all_of(values), refs, parts))
+
+
+def _parts_of(steps: Iterable[str], values: Iterable[OutcomeValue]) -> dict[str, frozenset[str]]:
+    """What each element of a box that is written down depends on."""
+    return {step: each.all for step, each in zip(steps, values, strict=True)}
 
 
 def comparison_outcome(

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tape_jupyter.dataflow.history import covers
+from tape_jupyter.dataflow.history import ELEMENT, covers
 from tape_jupyter.dataflow.tracing.variables import MISSING, Variables
 
 NOTHING: frozenset[str] = frozenset()
@@ -258,8 +258,12 @@ class Reckoning:
         """What something that is done now depends on."""
         return self.result.raises.union(frame.control, *deps)
 
-    def write(self, frame: OutcomeFrame, path: str, deps: frozenset[str]) -> None:
-        """A part of a name is given something that depends on `deps`."""
+    def write(
+        self, frame: OutcomeFrame, path: str, deps: frozenset[str], *, new: bool = False
+    ) -> None:
+        """A part of a name is given something that depends on `deps`; `new`: it is one more element."""
+        if not new and ELEMENT in path:  # some element, not one of those that are appended
+            self.result.appends[path.partition(ELEMENT)[0]] = UNSURE
         self.result.writes[path] = self.result.writes.get(path, NOTHING) | self.after(frame, deps)
 
     def find_later_dependencies(self, part: str) -> frozenset[str]:
