@@ -69,7 +69,7 @@ def covers(written: str, read: str) -> bool:
         return name_of(read if written == EVERYTHING else written) is not None or written == read
     if ELEMENT in written or ELEMENT in read:
         return _is_element_covered(written, read)
-    if _is_part(written, read) or _is_part(read, written):
+    if is_part(written, read) or is_part(read, written):
         return True
     kind, colon, rest = written.partition(":")
     return (
@@ -98,7 +98,7 @@ def split_path(resource: str) -> tuple[str, ...]:
     return tuple(_STEPS.findall(resource))
 
 
-def _is_part(parent: str, part: str) -> bool:
+def is_part(parent: str, part: str) -> bool:
     return part.startswith(parent) and part[len(parent)] in ".["
 
 

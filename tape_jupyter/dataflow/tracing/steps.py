@@ -25,6 +25,7 @@ from tape_jupyter.dataflow.history import (
     SIZE,
     Step,
     covers,
+    is_part,
     name_of,
     presence,
     split_path,
@@ -701,8 +702,11 @@ def _apply_outcome(
     draft.strong -= outcome.grows
     draft.weak |= {path for path in written if part_root(path) not in draft.strong}
     draft.needs = {
-        each: written.get(each, frozenset()) | outcome.binds.get(each, frozenset())
-        for each in written.keys() | outcome.binds
+        **draft.needs,
+        **{
+            each: written.get(each, frozenset()) | outcome.binds.get(each, frozenset())
+            for each in written.keys() | outcome.binds
+        },
     }
     draft.raises = outcome.raises
     for name in draft.strong & outcome.made.keys():
@@ -760,14 +764,24 @@ def _narrow_reads(seen: ExecutionFacts, draft: Draft, outcome: StatementOutcome)
     by_root: dict[str, set[str]] = {}
     for each in outcome.reads | outcome.raises:
         by_root.setdefault(part_root(each), set()).add(each)
-    for name in [n for n in draft.reads if n in seen.variables.prints]:
+    read = {root for each in draft.reads if (root := part_root(each)) in seen.variables.prints}
+    for name in read:
         if _is_data(seen.variables.value(name)) and not isinstance(
             seen.variables.value(name), type
         ):
             parts = by_root.get(name, set())
-            if parts and name not in parts:
+            if name in draft.reads and parts and name not in parts:
                 draft.reads.discard(name)
                 draft.reads |= parts
+            _narrow_parts(draft, name, parts)
+
+
+def _narrow_parts(draft: Draft, name: str, parts: set[str]) -> None:
+    """`h[0]` is `h[0]['c']`, where that alone is read of it: in `h[0].get("c")`."""
+    for each in [read for read in draft.reads - {name} if part_root(read) == name]:
+        inner = {part for part in parts if part.startswith((f"{each}[", f"{each}."))}
+        if inner and not any(part == each or is_part(part, each) for part in parts):
+            draft.reads = draft.reads - {each} | inner
 
 
 def _build_step(seen: ExecutionFacts, draft: Draft) -> Step:

@@ -16,7 +16,7 @@ from tape_jupyter.core.user_code import bag, is_users
 from tape_jupyter.dataflow.fingerprint.unwrapped import code_of
 from tape_jupyter.dataflow.history import ELEMENT, REPLY, presence
 from tape_jupyter.dataflow.static.effects import CHANGING, MUTATORS, may_change
-from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, iterated
+from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, MAPPINGS, iterated, write_whole
 from tape_jupyter.dataflow.static.outcomes.objects import (
     has_written_init,
     new_of_parts,
@@ -150,7 +150,10 @@ def _call_library(
     """A call of what is builtin or somebody else's."""
     if (made := new_of_parts(reckoning, node, called, args, named)) is not None:
         return made
-    arguments = [*args, *named.values()]
+    if getattr(node.func, "attr", "") == "update" and named and not args:
+        arguments = [_make_dict(named)]
+    else:
+        arguments = [*args, *named.values()]
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name and called.obj is not MISSING and getattr(builtins, name, None) is called.obj:
         return _call_builtin(reckoning, name, node, arguments, frame)
@@ -246,15 +249,7 @@ def _call_box_method(
     frame: OutcomeFrame,
 ) -> OutcomeValue:
     inner = put(arguments)
-    key = arguments[0] if name == "get" and base.part and arguments else OutcomeValue()
-    if type(base.obj) in (dict, OrderedDict) and type(key.obj) in (str, int) and not key.part:
-        part = f"{base.part}[{key.obj!r}]"
-        item = paths.value_at(f"x[{key.obj!r}]", base.obj)
-        late = reckoning.find_later_dependencies(part)
-        refs = frozenset() if item is MISSING or type(item) in ATOMS else frozenset({(part, True)})
-        reckoning.result.reads |= base.deps | {part}
-        return OutcomeValue(base.deps | deps | {part}, refs=refs | inner, late=late)
-    if name == "setdefault" and (found := _set_default(reckoning, base, arguments, frame)):
+    if (found := _call_with_key(reckoning, name, base, arguments, deps, frame)) is not None:
         return found
     if name not in _SURE:
         reckoning.may_raise(frame, base.all, deps)
@@ -278,6 +273,30 @@ def _call_box_method(
             return OutcomeValue(kind=type(None))
     reckoning.result.reads |= base.all
     return OutcomeValue(base.all | deps, refs=base.inside | inner, within=base.holder)
+
+
+def _call_with_key(
+    reckoning: Reckoning,
+    name: str,
+    base: OutcomeValue,
+    arguments: list[OutcomeValue],
+    deps: frozenset[str],
+    frame: OutcomeFrame,
+) -> OutcomeValue | None:
+    """`get`, `setdefault` and `update` of keys that are written down; None of any other call."""
+    if name == "setdefault":
+        return _set_default(reckoning, base, arguments, frame)
+    if name == "update" and _update_keys(reckoning, base, arguments, frame):
+        return OutcomeValue(kind=type(None))
+    key = arguments[0] if name == "get" and base.part and arguments else OutcomeValue()
+    if type(base.obj) not in (dict, OrderedDict) or type(key.obj) not in (str, int) or key.part:
+        return None
+    part = f"{base.part}[{key.obj!r}]"
+    item = paths.value_at(f"x[{key.obj!r}]", base.obj)
+    late = reckoning.find_later_dependencies(part)
+    refs = frozenset() if item is MISSING or type(item) in ATOMS else frozenset({(part, True)})
+    reckoning.result.reads |= base.deps | {part}
+    return OutcomeValue(base.deps | deps | {part}, refs=refs | put(arguments), late=late)
 
 
 def _set_default(
@@ -304,16 +323,38 @@ def _set_default(
     )  # fmt: skip
 
 
+def _update_keys(
+    reckoning: Reckoning, base: OutcomeValue, arguments: list[OutcomeValue], frame: OutcomeFrame
+) -> bool:
+    """`d.update({"a": r})`: it binds these keys; False where the text does not say which."""
+    if type(base.obj) not in MAPPINGS or not base.part or len(arguments) != 1:
+        return False
+    given = arguments[0].fresh
+    if given is None or not given.parts or not all(map(_is_key, given.parts)):
+        return False
+    around = arguments[0].deps | arguments[0].late | base.deps
+    for step, needs in given.parts.items():
+        reckoning.write(frame, f"{base.part}{step}", needs | around)
+        reckoning.write(frame, presence(base.part, step), around)
+    return True
+
+
+def _make_dict(named: _Named) -> OutcomeValue:
+    """The dict that `update(a=r)` takes its values from."""
+    parts = {f"[{name!r}]": each.all for name, each in named.items()}
+    return OutcomeValue(fresh=NewObject(NOTHING.union(*parts.values()), put(named.values()), parts))
+
+
+def _is_key(step: str) -> bool:
+    """Whether a part is what stands at a text: `['role']`."""
+    return step.startswith(("['", '["'))
+
+
 def write_element(
     reckoning: Reckoning, base: OutcomeValue, new: OutcomeValue, frame: OutcomeFrame
 ) -> None:
     """A list gets one more element: of a dict that is written down there, key by key."""
-    if new.fresh is not None and new.fresh.parts:
-        around = new.deps | new.late | base.deps
-        for key, needs in new.fresh.parts.items():
-            reckoning.write(frame, f"{base.part}{ELEMENT}{key}", needs | around, new=True)
-    else:
-        reckoning.write(frame, f"{base.part}{ELEMENT}", new.all | base.deps, new=True)
+    write_whole(reckoning, f"{base.part}{ELEMENT}", new, base.deps, frame, new=True)
 
 
 def _call_outside_code(
@@ -338,7 +379,9 @@ def _call_outside_code(
         reckoning.change(frame, each, deps | {REPLY})
     if on is None:
         on = called
-        changes = not isinstance(called.obj, type | types.FunctionType | types.BuiltinFunctionType)
+        changes = not isinstance(
+            called.obj, type | types.FunctionType | types.BuiltinFunctionType
+        ) and not (isinstance(called.obj, Several) and called.obj.are_of_atoms())
     elif on.obj is not MISSING:
         changes = may_change(Touch("", "method", name, kept=not dropped, inplace=inplace), on.obj)
     else:
@@ -453,18 +496,34 @@ def _bind_arguments(
 ) -> dict[str, OutcomeValue]:  # fmt: skip
     spec = tree.args
     every = [each.arg for each in (*spec.posonlyargs, *spec.args)]
-    if spec.vararg or spec.kwarg or len(args) > len(every):
-        raise Unclear
+    rest = _gather_rest(spec, args[len(every) :], named)
+    expected = {*every, *(each.arg for each in spec.kwonlyargs)}
     defaults = dict(zip(reversed(every), reversed(function.__defaults__ or ()), strict=False))
     defaults |= function.__kwdefaults__ or {}
     if any(type(each) not in ATOMS for each in defaults.values()):
         raise Unclear
     bindings = {name: OutcomeValue(obj=value, kind=type(value)) for name, value in defaults.items()}
     bindings |= dict(zip(every, args, strict=False))
-    bindings |= {name: value for name, value in named.items() if name is not None}
-    if {*every, *(each.arg for each in spec.kwonlyargs)} != bindings.keys():
+    bindings |= {name: value for name, value in named.items() if name in expected}
+    if expected != bindings.keys():
         raise Unclear
-    return bindings
+    return bindings | rest
+
+
+def _gather_rest(
+    spec: ast.arguments, args: Sequence[OutcomeValue], named: _Named
+) -> dict[str, OutcomeValue]:
+    """What `*args` and `**options` of a function are handed. Raises Unclear."""
+    known = {each.arg for each in (*spec.args, *spec.kwonlyargs)}
+    options = [value for name, value in named.items() if name not in known]
+    if (args and not spec.vararg) or (options and not spec.kwarg):
+        raise Unclear
+    rest = {}
+    for parameter, values in (spec.vararg, args), (spec.kwarg, options):
+        if parameter is not None:
+            deps = NOTHING.union(*(each.all for each in values))
+            rest[parameter.arg] = OutcomeValue(fresh=NewObject(deps, put(values)))
+    return rest
 
 
 def _is_method(called: OutcomeValue) -> bool:

@@ -151,12 +151,33 @@ def _store_part(
         reckoning.may_raise(frame, base.all, key.all)
         reckoning.change(frame, base, value.all | key.all)
     elif step:
-        reckoning.write(frame, f"{base.part}{step}", value.all | base.deps)
+        write_whole(reckoning, f"{base.part}{step}", value, base.deps, frame)
         if not there and isinstance(target, ast.Subscript) and not paths.is_frame(base.obj):
             reckoning.write(frame, presence(base.part, step), NOTHING)
     else:
         reckoning.write(frame, base.part, key.all | base.deps)
         reckoning.write(frame, f"{base.part}{ELEMENT}", value.all)
+
+
+def write_whole(
+    reckoning: Reckoning,
+    part: str,
+    value: OutcomeValue,
+    deps: frozenset[str],
+    frame: OutcomeFrame,
+    *,
+    new: bool = False,
+) -> None:
+    """A part is given a value: of one that is written down there, each part by itself."""
+    parts = value.fresh.parts if value.fresh is not None else None
+    if not parts:
+        reckoning.write(frame, part, value.all | deps, new=new)
+        return
+    around = value.deps | value.late | deps
+    if not new:
+        reckoning.write(frame, part, around)
+    for step, needs in parts.items():
+        reckoning.write(frame, f"{part}{step}", needs | around, new=new)
 
 
 def _store_in_made(
@@ -185,8 +206,8 @@ def _format_step(target: ast.Attribute | ast.Subscript, key: OutcomeValue) -> st
 
 
 BOXES = (list, dict, set, deque, OrderedDict, defaultdict)
-_MAPPINGS = (dict, OrderedDict, defaultdict)
-_KEYED = (*_MAPPINGS, list, tuple)
+MAPPINGS = (dict, OrderedDict, defaultdict)
+_KEYED = (*MAPPINGS, list, tuple)
 
 
 def constant(_reckoning: Reckoning, node: ast.Constant, _frame: OutcomeFrame) -> OutcomeValue:
@@ -284,7 +305,7 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
             some_row = ELEMENT in part
             atom = type(item) in ATOMS and not some_row
             refs = frozenset() if atom else frozenset({(part, True)})
-            of_key = f"[{at!r}]" if type(base.obj) in _MAPPINGS else ""
+            of_key = f"[{at!r}]" if type(base.obj) in MAPPINGS else ""
             there = frozenset({presence(base.part, of_key), f"{base.part}.__class__"})
             reckoning.result.reads |= there
             reckoning.may_raise(frame, base.deps, there)
