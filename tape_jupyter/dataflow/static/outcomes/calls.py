@@ -20,6 +20,7 @@ from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, MAPPINGS, i
 from tape_jupyter.dataflow.static.outcomes.objects import (
     has_written_init,
     new_of_parts,
+    parts_of_class,
     parts_of_new,
 )
 from tape_jupyter.dataflow.static.outcomes.values import (
@@ -86,7 +87,7 @@ def call_outcome(
     if isinstance(function, types.FunctionType | type) and is_users(function.__module__ or ""):
         _depend_on_identity(reckoning, called)
         if isinstance(function, type):
-            return _construct_object(reckoning, function, args, named, frame)
+            return _construct_object(reckoning, called, args, named, frame)
         return _enter_function(
             reckoning, function, [called.bound, *args] if _is_method(called) else args, named, frame
         )
@@ -415,23 +416,29 @@ def _call_one_of(
 
 
 def _construct_object(
-    reckoning: Reckoning, kind: type, args: list[OutcomeValue], named: _Named, frame: OutcomeFrame
+    reckoning: Reckoning,
+    called: OutcomeValue,
+    args: list[OutcomeValue],
+    named: _Named,
+    frame: OutcomeFrame,
 ) -> OutcomeValue:
-    """An object of a class of the user's."""
+    """An object of a class of the user's: what it does not hold itself, it has from its class."""
+    kind: type = called.obj
     arguments = [*args, *named.values()]
-    deps = reckoning.all_of(arguments)
+    deps = reckoning.all_of(arguments) | called.all
     instance = OutcomeValue(fresh=NewObject(deps, put(arguments)))
     start = next((vars(c)["__init__"] for c in kind.__mro__ if "__init__" in vars(c)), None)
     if has_written_init(start) and hasattr(kind, "__post_init__"):
         raise Unclear
+    of_class = parts_of_class(kind, called.part)
     if (parts := parts_of_new(kind, start, args, named)) is not None:
-        return OutcomeValue(fresh=NewObject(deps, put(arguments), parts))
+        return OutcomeValue(fresh=NewObject(deps, put(arguments), {**of_class, **parts}))
     if has_written_init(start):
         return instance
     if isinstance(start, types.FunctionType) and is_users(start.__module__ or ""):
-        instance = OutcomeValue(fresh=NewObject(refs=put(arguments), parts={}, kind=kind))
-        _enter_function(reckoning, start, [instance, *args], named, frame)
-        return instance
+        made = NewObject(called.all, put(arguments), of_class, kind)
+        _enter_function(reckoning, start, [OutcomeValue(fresh=made), *args], named, frame)
+        return OutcomeValue(fresh=made)
     if (issubclass(kind, tuple) and hasattr(kind, "_fields")) or (
         start is object.__init__ and not arguments
     ):

@@ -20,6 +20,7 @@ from tape_jupyter.dataflow.static.outcomes.values import (
     Reckoning,
     put,
 )
+from tape_jupyter.dataflow.tracing import paths
 from tape_jupyter.dataflow.tracing.variables import MISSING
 
 Parts = dict[str, frozenset[str]]
@@ -28,6 +29,11 @@ Parts = dict[str, frozenset[str]]
 def has_written_init(start: Any) -> bool:
     """Whether `dataclasses` wrote this `__init__`."""
     return isinstance(start, types.FunctionType) and start.__code__.co_filename == "<string>"
+
+
+def parts_of_class(kind: type, part: str) -> Parts:
+    """Of an object of a class, what stands in the class for all its instances."""
+    return {f".{name}": frozenset({f"{part}.{name}"}) for name in paths.list_class_data(kind)}
 
 
 def parts_of_new(
