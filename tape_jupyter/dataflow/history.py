@@ -34,6 +34,8 @@ FILES = "file:*"
 OUTPUTS = "output:*"
 ELEMENT = "[*]"
 SIZE = ".__len__"
+COLUMNS = ".__columns__"
+"""Which columns a frame has."""
 REPLY = ":reply"
 """Among what a thing depends on: what a call to something outside returned, a taped one perhaps."""
 
@@ -49,6 +51,7 @@ UNWATCHED = "what `{name}` held after {title} was not kept: no cell was taped ye
 """Why values are not kept (Entry.unkept)."""
 
 _STEPS = re.compile(r"""^[^.\[]+|\.[^.\[]+|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\]'"]*)\]""")
+_SIZED = re.compile(rf"({re.escape(SIZE)}|{re.escape(COLUMNS)})\[")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -87,9 +90,15 @@ def _is_element_covered(written: str, read: str) -> bool:
     )
 
 
-def presence(box: str, step: str) -> str:
+def presence(box: str, step: str, size: str = SIZE) -> str:
     """Whether a box has an element `step`, a part of how many it has and which."""
-    return f"{box}{SIZE}{step}"
+    return f"{box}{size}{step}"
+
+
+def find_presence(resource: str) -> int:
+    """Where it is said of a box whether it has one element, in what `presence` gives; -1 elsewhere."""
+    match = _SIZED.search(resource)
+    return match.start() if match else -1
 
 
 @lru_cache(65536)

@@ -22,9 +22,9 @@ from tape_jupyter.dataflow.fingerprint.fingerprint import Print
 from tape_jupyter.dataflow.history import (
     ELEMENT,
     EVERYTHING,
-    SIZE,
     Step,
     covers,
+    find_presence,
     is_part,
     name_of,
     presence,
@@ -727,7 +727,7 @@ def _find_written_places(seen: ExecutionFacts, path: str, root: str, settled: se
     if path == root or value is MISSING:
         return seen.variables.sharing([root]) | {root}
     if not mark:
-        at = path.find(f"{SIZE}[") if f"{SIZE}[" in path else _find_last_step(path)
+        at = at if (at := find_presence(path)) >= 0 else _find_last_step(path)
         way, last = path[:at], path[at:]
     target = tracing_paths.value_at(way.removeprefix(root), value)
     if target is MISSING:

@@ -5,9 +5,7 @@ import pytest
 from tests.flow_cells import run, tracked  # noqa: F401 - fixtures
 
 PLAIN = "class P:\n    header = 'x'"
-FILLED = (
-    f"{PLAIN}\n    def __init__(self): self.own = 1\n    def text(self): return self.header"
-)
+FILLED = f"{PLAIN}\n    def __init__(self): self.own = 1\n    def text(self): return self.header"
 DATA = "from dataclasses import dataclass\n@dataclass\nclass P:\n    n: int = 1\n    header = 'x'"
 
 
