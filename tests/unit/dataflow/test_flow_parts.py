@@ -127,3 +127,58 @@ def test_a_variable_that_may_be_set_where_another_is_removed_is_not_gone(run):
     found = run(first, popped, "print(os.environ['FLOW_A'])")
     assert found is not None
     assert 3 in run.after({1: (2,)})
+
+
+ROWS = (
+    "from collections import namedtuple\nRow = namedtuple('Row', 'id text')\nrows = [Row(1, 'k')]"
+)
+
+
+def test_of_rows_that_are_tuples_only_the_element_that_differs_counts(run):
+    shown = (
+        "print([i for i, _ in rows])",
+        "print([t for _, t in rows])",
+        "for row in rows: print(row[0])",
+        "print([row for row in rows])",
+    )
+    assert run("rows = [(1, 'k')]", "rows.append((2, outside('q')))", *shown, changed=2) == {4, 6}
+
+
+def test_of_rows_that_are_named_tuples_only_the_field_that_differs_counts(run):
+    shown = ("print([r.id for r in rows])", "print([r.text for r in rows])", "print(rows[1][0])")
+    assert run(ROWS, "rows.append(Row(2, outside('q')))", *shown, changed=2) == {4}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "rows.append(outside((2, 'q')))",
+        "rows[0] = outside((2, 'q'))",
+        "rows += outside([(2, 'q')])",
+        "rows = outside([(2, 'q')])",
+    ],
+)
+def test_a_row_that_is_not_written_down_may_be_of_another_kind(run, change):
+    assert 3 in run("rows = [(1, 'k')]", change, "print([i for i, _ in rows])", changed=2)
+
+
+def test_which_columns_a_frame_has_does_not_depend_on_what_is_in_them(run):
+    frame = "import pandas as pd\ndf = pd.DataFrame({'n': [1, 2]})"
+    shown = ("print(df.shape)", "print(df.columns.tolist())", "print(df['t'].tolist())")
+    assert run(frame, "df['t'] = [outside('q'), 'x']", *shown, changed=2) == {5}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "df[outside('t')] = 1",
+        "df.columns = [outside('t')]",
+        "df.columns.name = outside('t')",
+        "df.drop(columns=outside('n'), inplace=True)",
+        "if outside(''): df['t'] = 1",
+        "df.loc[outside(5)] = 1",
+    ],
+)
+def test_which_columns_a_frame_has_may_differ(run, change):
+    frame = "import pandas as pd\ndf = pd.DataFrame({'n': [1, 2]})"
+    assert 3 in run(frame, change, "print(df.columns, df.shape)", changed=2)

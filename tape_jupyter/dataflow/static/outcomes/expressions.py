@@ -151,7 +151,9 @@ def _store_part(
         reckoning.may_raise(frame, base.all, key.all)
         reckoning.change(frame, base, value.all | key.all)
     elif step:
-        write_whole(reckoning, f"{base.part}{step}", value, base.deps, frame)
+        # a column is a copy, whose elements are no parts
+        given = OutcomeValue(value.all) if paths.is_frame(base.obj) else value
+        write_whole(reckoning, f"{base.part}{step}", given, base.deps, frame)
         if not there and isinstance(target, ast.Subscript):
             size = COLUMNS if paths.is_frame(base.obj) else SIZE
             reckoning.write(frame, presence(base.part, step, size), NOTHING)
