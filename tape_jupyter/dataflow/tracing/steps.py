@@ -600,9 +600,16 @@ def _find_new_boxes(seen: ExecutionFacts, drafts: list[Draft]) -> dict[str, int]
     written down there, with the place of that statement: whatever the reply was, they hold one
     after it.
     """
-    if any(d.statement.uses.dynamic or d.statement.uses.magics for d in drafts):
-        return {}
     nodes = [d.statement.parse() for d in drafts]
+    written = {
+        target.id: place
+        for place, node in enumerate(nodes[:-1])
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Dict)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    if not written or any(d.statement.uses.dynamic or d.statement.uses.magics for d in drafts):
+        return {}
     binders = Counter(
         name
         for draft, node in zip(drafts, nodes, strict=True)
@@ -617,11 +624,9 @@ def _find_new_boxes(seen: ExecutionFacts, drafts: list[Draft]) -> dict[str, int]
         for name in code_names(code).stores | code_names(code).deletes
     }
     return {
-        target.id: place
-        for place, node in enumerate(nodes)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Dict)
-        for target in node.targets
-        if isinstance(target, ast.Name) and binders[target.id] == 1 and target.id not in elsewhere
+        name: place
+        for name, place in written.items()
+        if binders[name] == 1 and name not in elsewhere
     }
 
 
