@@ -33,7 +33,11 @@ def has_written_init(start: Any) -> bool:
 
 def parts_of_class(kind: type, part: str) -> Parts:
     """Of an object of a class, what stands in the class for all its instances."""
-    return {f".{name}": frozenset({f"{part}.{name}"}) for name in paths.list_class_data(kind)}
+    return {
+        f".{name}": frozenset({f"{part}.{name}"})
+        for name, each in paths.list_class_data(kind).items()
+        if not has_written_init(each)
+    }
 
 
 def parts_of_new(
