@@ -592,7 +592,11 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
 
 def _binds_written_box(node: ast.stmt) -> bool:
     """`xs = [r, 1]`: each of its elements depends on something of its own."""
-    return isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Tuple | ast.Dict)
+    if not isinstance(node, ast.Assign):
+        return False
+    if isinstance(node.value, ast.List | ast.Tuple):
+        return not any(isinstance(each, ast.Starred) for each in node.value.elts)
+    return isinstance(node.value, ast.Dict)
 
 
 def _find_new_boxes(seen: ExecutionFacts, drafts: list[Draft]) -> dict[str, int]:
