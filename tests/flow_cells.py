@@ -36,4 +36,10 @@ def run(tracked):
             return {cell.entry for cell in planned.cells if cell.role == "downstream"}
         return tracker.history[len(tracker.history) - 1].steps[-1]
 
+    def after(lines):
+        """The cells that depend on the calls at these lines, by cell."""
+        planned = plan_rerun(tracker.history, lines)
+        return {cell.entry for cell in planned.cells if cell.role == "downstream"} - lines.keys()
+
+    cells.after = after
     return cells

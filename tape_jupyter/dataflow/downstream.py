@@ -330,17 +330,14 @@ def _taint_writes(
     step: Step, taints: Taints, hits: _Hits, entry: Execution, *, at_call: bool, stopped: bool
 ) -> None:
     """What a step that depends on the change leaves: some of what it writes may not depend on it."""
-    all_of_it = (
-        stopped
-        or (at_call and not _has_known_call(step))
-        or any(not _is_name(read) for read, _, _ in hits)
-    )
+    all_of_it = stopped or (at_call and not _has_known_call(step))
+    by_world = any(not _is_name(read) for read, _, _ in hits)
     amends = not at_call and not stopped and all(read in step.amends for read, _, _ in hits)
 
     def depends_on_change(written: str) -> bool:
         needs = step.needs.get(written)
-        if needs is None:  # what it needs is not known
-            return not amends
+        if needs is None or (by_world and not written.startswith(_AMBIENT)):
+            return not amends  # what it needs is not known
         return (at_call and REPLY in needs) or taints.reach(needs)
 
     written_by_it = step.strong | step.weak
@@ -381,6 +378,7 @@ def _is_name(read: str) -> bool:
     )
 
 
+_AMBIENT = "ambient:"
 _WORLD = frozenset({"file", "ambient", "library", "output"})
 
 

@@ -7,6 +7,7 @@ edited or deleted since keeps the entry of what really ran. What a cell reads an
     mood                  a name of the notebook
     memo['a']  agent.log  a part of one: a key of a plain dict, an attribute of a plain object
     log[*]                some element of one, nobody knows which
+    memo.__len__          how many it has, and which keys; memo.__len__['a'] whether it has that one
     helpers:STATE         a global of a module of the user's
     file:/tmp/out.csv     a file; file:* any file (a subprocess ran)
     ambient:cwd           state of the process that has no name (AMBIENT in dataflow/tracing/ambient.py)
@@ -32,6 +33,9 @@ EVERYTHING = "*"
 FILES = "file:*"
 OUTPUTS = "output:*"
 ELEMENT = "[*]"
+SIZE = ".__len__"
+COLUMNS = ".__columns__"
+"""Which columns a frame has."""
 REPLY = ":reply"
 """Among what a thing depends on: what a call to something outside returned, a taped one perhaps."""
 
@@ -47,6 +51,7 @@ UNWATCHED = "what `{name}` held after {title} was not kept: no cell was taped ye
 """Why values are not kept (Entry.unkept)."""
 
 _STEPS = re.compile(r"""^[^.\[]+|\.[^.\[]+|\[(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\]'"]*)\]""")
+_SIZED = re.compile(rf"({re.escape(SIZE)}|{re.escape(COLUMNS)})\[")
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
@@ -67,7 +72,7 @@ def covers(written: str, read: str) -> bool:
         return name_of(read if written == EVERYTHING else written) is not None or written == read
     if ELEMENT in written or ELEMENT in read:
         return _is_element_covered(written, read)
-    if _is_part(written, read) or _is_part(read, written):
+    if is_part(written, read) or is_part(read, written):
         return True
     kind, colon, rest = written.partition(":")
     return (
@@ -85,13 +90,24 @@ def _is_element_covered(written: str, read: str) -> bool:
     )
 
 
+def presence(box: str, step: str, size: str = SIZE) -> str:
+    """Whether a box has an element `step`, a part of how many it has and which."""
+    return f"{box}{size}{step}"
+
+
+def find_presence(resource: str) -> int:
+    """Where it is said of a box whether it has one element, in what `presence` gives; -1 elsewhere."""
+    match = _SIZED.search(resource)
+    return match.start() if match else -1
+
+
 @lru_cache(65536)
 def split_path(resource: str) -> tuple[str, ...]:
     """`log`, `[0]`, `['role']` of `log[0]['role']`."""
     return tuple(_STEPS.findall(resource))
 
 
-def _is_part(parent: str, part: str) -> bool:
+def is_part(parent: str, part: str) -> bool:
     return part.startswith(parent) and part[len(parent)] in ".["
 
 

@@ -115,7 +115,8 @@ def ways_of_text(path: str) -> Way | None:
     if ELEMENT in path or any(kind == "call" for kind, _ in steps):
         return None
     way = tuple((kind, key) for kind, key in steps)
-    return (*way[:-1], ("len", "")) if way and way[-1] == ("attr", "__len__") else way
+    size = ("attr", "__len__")
+    return (*way[: way.index(size)], ("len", "")) if size in way else way
 
 
 class RecordedParts:

@@ -410,7 +410,7 @@ def _list_parts(path: str, value: Any) -> list[tuple[str, Any]] | None:
     if any(base.__module__ == "builtins" and base is not object for base in own.__mro__):
         return None
     inside = _find_instance_dict(value) if own is not value else None
-    parts = {**_list_class_data(own), **(inside if type(inside) is dict else {})}
+    parts = {**list_class_data(own), **(inside if type(inside) is dict else {})}
     for base in own.__mro__ if own is not value else ():
         for name in base.__dict__ if "__slots__" in base.__dict__ else ():
             if (slot := _find_slot(base, name)) is not None:
@@ -421,7 +421,7 @@ def _list_parts(path: str, value: Any) -> list[tuple[str, Any]] | None:
     ]
 
 
-def _list_class_data(kind: type) -> dict[str, Any]:
+def list_class_data(kind: type) -> dict[str, Any]:
     return {
         name: each
         for base in reversed(kind.__mro__)

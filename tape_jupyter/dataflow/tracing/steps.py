@@ -7,6 +7,7 @@ again. Writes are what could be written: with another reply it may take another 
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import types
@@ -18,7 +19,17 @@ from typing import Any
 
 from tape_jupyter.core.user_code import SDKS, root_module
 from tape_jupyter.dataflow.fingerprint.fingerprint import Print
-from tape_jupyter.dataflow.history import ELEMENT, EVERYTHING, Step, name_of, split_path
+from tape_jupyter.dataflow.history import (
+    ELEMENT,
+    EVERYTHING,
+    Step,
+    covers,
+    find_presence,
+    is_part,
+    name_of,
+    presence,
+    split_path,
+)
 from tape_jupyter.dataflow.identity import is_shells
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes, may_change
 from tape_jupyter.dataflow.static.names import (
@@ -512,7 +523,8 @@ def _narrow_writes(seen: ExecutionFacts, draft: Draft) -> None:
             }
             for path in paths:
                 if path.endswith("]") and (path in stored or path in appended):
-                    draft.weak.add(f"{path[: _find_last_step(path)]}.__len__")
+                    at = _find_last_step(path)
+                    draft.weak.add(presence(path[:at], path[at:]))
 
 
 def _find_appended_element(seen: ExecutionFacts, draft: Draft, name: str) -> set[str]:
@@ -549,19 +561,20 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
     )
     binders = Counter(n for d in drafts for n in d.statement.code.stores | d.statement.code.deletes)
     once = frozenset(name for name, count in binders.items() if count == 1)
-    appends: Counter[str] = Counter()
-    understood = []
-    for draft in drafts:
+    boxes = _find_new_boxes(seen, drafts)
+    appends: dict[str, list[tuple[Draft, int]]] = {}
+    for place, draft in enumerate(drafts):
         used = draft.statement.uses
         node = draft.statement.parse()
         if (
             node is None
             or used.dynamic
             or used.magics
-            or not (draft.codes or used.called or used.touches)
+            or not (draft.codes or used.called or used.touches or _binds_written_box(node))
         ):
             continue
-        outcome = statement_outcome(node, seen.variables, bound, frozenset(changed), once)
+        made = {name for name, binder in boxes.items() if binder < place}
+        outcome = statement_outcome(node, seen.variables, bound - made, frozenset(changed), once)
         codes = {
             code
             for _, code in draft.codes
@@ -570,36 +583,99 @@ def _add_dependencies(seen: ExecutionFacts, drafts: list[Draft], changed: set[st
         if outcome is None or not codes <= outcome.codes:
             continue
         _apply_outcome(seen, draft, outcome, changed)
-        appends.update(outcome.appends)
-        understood.append(draft)
-    for path, count in appends.items():
-        if count < UNSURE:
-            _number_appended_elements(seen, path, count, drafts)
+        for path, count in outcome.appends.items():
+            appends.setdefault(path, []).append((draft, count))
+    for path, added in appends.items():
+        if all(count < UNSURE for _, count in added):
+            _number_appended_elements(seen, path, added, drafts)
+
+
+def _binds_written_box(node: ast.stmt) -> bool:
+    """`xs = [r, 1]`: each of its elements depends on something of its own."""
+    if not isinstance(node, ast.Assign):
+        return False
+    if isinstance(node.value, ast.List | ast.Tuple):
+        return not any(isinstance(each, ast.Starred) for each in node.value.elts)
+    return isinstance(node.value, ast.Dict)
+
+
+def _find_new_boxes(seen: ExecutionFacts, drafts: list[Draft]) -> dict[str, int]:
+    """The names that one statement of the cell binds, and no other, to a list or dict that is
+    written down there, with the place of that statement: whatever the reply was, they hold one
+    after it.
+    """
+    nodes = [d.statement.parse() for d in drafts]
+    written = {
+        target.id: place
+        for place, node in enumerate(nodes[:-1])
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Dict)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    if not written or any(d.statement.uses.dynamic or d.statement.uses.magics for d in drafts):
+        return {}
+    binders = Counter(
+        name
+        for draft, node in zip(drafts, nodes, strict=True)
+        if not _extends_with_list(node)
+        for name in draft.statement.code.stores | draft.statement.code.deletes
+    )
+    elsewhere = {
+        name
+        for draft in drafts
+        for place, code in _find_possible_codes(seen, draft)
+        if not place
+        for name in code_names(code).stores | code_names(code).deletes
+    }
+    return {
+        name: place
+        for name, place in written.items()
+        if binders[name] == 1 and name not in elsewhere
+    }
+
+
+def _extends_with_list(node: ast.stmt | None) -> bool:
+    return isinstance(node, ast.AugAssign) and isinstance(node.value, ast.List)
 
 
 def _number_appended_elements(
-    seen: ExecutionFacts, path: str, count: int, drafts: list[Draft]
+    seen: ExecutionFacts, path: str, added: list[tuple[Draft, int]], drafts: list[Draft]
 ) -> None:
-    """The elements that a statement adds to a list, where nobody else in its cell changes that."""
+    """The elements that statements add to a list, where nobody else in their cell changes that."""
     some, root = f"{path}{ELEMENT}", part_root(path)
     if path != root:
         box = tracing_paths.value_at(path, seen.variables.value(root))
     else:
         box = seen.variables.value(root)
-    writers = [d for d in drafts if any(part_root(w) == root for w in d.weak | d.strong)]
-    if type(box) is not list or len(box) < count or len(writers) != 1:
+    count = sum(each for _, each in added)
+    if type(box) is not list or len(box) < count or _changes_otherwise(path, added, drafts):
         return
-    draft, places = writers[0], range(len(box) - count, len(box))
-    added = {w for w in draft.weak if w.startswith(some)}
-    if not added or any(
-        part_root(w) == root and w != path for w in (draft.weak | draft.strong) - added
-    ):
-        return
-    for each in added:
-        numbered = {f"{path}[{place}]{each.removeprefix(some)}" for place in places}
-        draft.weak = draft.weak - {each} | numbered
-        draft.needs = {**draft.needs, **dict.fromkeys(numbered, draft.needs[each])}
-        del draft.needs[each]
+    first = len(box) - count
+    for draft, each in added:
+        places = range(first, first + each)
+        first += each
+        for written in {w for w in draft.weak if w.startswith(some)}:
+            numbered = {f"{path}[{place}]{written.removeprefix(some)}" for place in places}
+            draft.weak = draft.weak - {written} | numbered
+            draft.needs = {**draft.needs, **dict.fromkeys(numbered, draft.needs[written])}
+            del draft.needs[written]
+
+
+def _changes_otherwise(path: str, added: list[tuple[Draft, int]], drafts: list[Draft]) -> bool:
+    """Whether a statement of the cell may do another thing to a list than add to it; to bind it
+    anew before it is first added to is none.
+    """
+    adders = [draft for draft, _ in added]
+    begun = False
+    for draft in drafts:
+        adds = draft in adders
+        begun = begun or adds
+        binds = not adds and not begun and part_root(path) in draft.strong
+        for written in (draft.weak | draft.strong) if not binds else ():
+            own = adds and (written == path or written.startswith(f"{path}{ELEMENT}"))
+            if not own and part_root(written) == part_root(path) and covers(written, path):
+                return True
+    return False
 
 
 def _apply_outcome(
@@ -635,8 +711,11 @@ def _apply_outcome(
     draft.strong -= outcome.grows
     draft.weak |= {path for path in written if part_root(path) not in draft.strong}
     draft.needs = {
-        each: written.get(each, frozenset()) | outcome.binds.get(each, frozenset())
-        for each in written.keys() | outcome.binds
+        **draft.needs,
+        **{
+            each: written.get(each, frozenset()) | outcome.binds.get(each, frozenset())
+            for each in written.keys() | outcome.binds
+        },
     }
     draft.raises = outcome.raises
     for name in draft.strong & outcome.made.keys():
@@ -657,7 +736,7 @@ def _find_written_places(seen: ExecutionFacts, path: str, root: str, settled: se
     if path == root or value is MISSING:
         return seen.variables.sharing([root]) | {root}
     if not mark:
-        at = _find_last_step(path)
+        at = at if (at := find_presence(path)) >= 0 else _find_last_step(path)
         way, last = path[:at], path[at:]
     target = tracing_paths.value_at(way.removeprefix(root), value)
     if target is MISSING:
@@ -694,14 +773,24 @@ def _narrow_reads(seen: ExecutionFacts, draft: Draft, outcome: StatementOutcome)
     by_root: dict[str, set[str]] = {}
     for each in outcome.reads | outcome.raises:
         by_root.setdefault(part_root(each), set()).add(each)
-    for name in [n for n in draft.reads if n in seen.variables.prints]:
+    read = {root for each in draft.reads if (root := part_root(each)) in seen.variables.prints}
+    for name in read:
         if _is_data(seen.variables.value(name)) and not isinstance(
             seen.variables.value(name), type
         ):
             parts = by_root.get(name, set())
-            if parts and name not in parts:
+            if name in draft.reads and parts and name not in parts:
                 draft.reads.discard(name)
                 draft.reads |= parts
+            _narrow_parts(draft, name, parts)
+
+
+def _narrow_parts(draft: Draft, name: str, parts: set[str]) -> None:
+    """`h[0]` is `h[0]['c']`, where that alone is read of it: in `h[0].get("c")`."""
+    for each in [read for read in draft.reads - {name} if part_root(read) == name]:
+        inner = {part for part in parts if part.startswith((f"{each}[", f"{each}."))}
+        if inner and not any(part == each or is_part(part, each) for part in parts):
+            draft.reads = draft.reads - {each} | inner
 
 
 def _build_step(seen: ExecutionFacts, draft: Draft) -> Step:

@@ -11,11 +11,13 @@ import re
 import sys
 import types
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from tape_jupyter.core.user_code import MACHINERY, bag
 from tape_jupyter.dataflow.static.effects import MUTATORS, code_changes
 from tape_jupyter.dataflow.static.names import Statement, code_names, code_texts
+from tape_jupyter.dataflow.static.outcomes.values import source_of
 from tape_jupyter.dataflow.static.uses import Touch
 from tape_jupyter.dataflow.tracing.ambient import (
     ENVIRONMENT,
@@ -134,6 +136,7 @@ class Surroundings:
         self._add_libraries(draft)
         self._add_ambient(draft)
         self._add_shell(draft)
+        self._narrow_environment(draft)
         if self.seen.background and self._may_wait(draft):
             draft.reads.add("ambient:background")
         if self.seen.leaves_background and self._may_act(draft):
@@ -436,7 +439,6 @@ class Surroundings:
             draft.weak = draft.weak - {PANDAS} | {options_set((*draft.statement.texts, *texts))}
         if "environ" in identifiers and any(code_changes(c) for _, c in draft.codes):
             draft.weak.add("ambient:environment")
-        self._narrow_environment(draft)
 
     def _find_plain_reads(self, draft: Draft) -> set[str]:
         """What a statement reads of the process without a call: `os.environ["X"]`, `sys.path[0]`."""
@@ -463,22 +465,53 @@ class Surroundings:
         if ENVIRONMENT not in draft.reads and ENVIRONMENT not in draft.weak:
             return
         packages = self._impure - {"os", "posix", "nt", "importlib"}
-        inner = any(
-            {"environ", "getenv", "environb"} & code_names(code).identifiers
-            for _, code in draft.codes
-        )
-        if packages or inner or not self._reached_whole or draft.statement.uses.magics:
+        if draft.statement.uses.magics:
+            self._narrow_environment_of_magic(draft)
             return
-        accesses = variables_of(draft.statement.parse(), self.seen.variables.value)
-        if accesses is None:
+        if packages or not self._reached_whole:
             return
-        reads, writes = accesses
+        own = variables_of(draft.statement.parse(), self.seen.variables.value)
+        inner = self._find_variables_of_codes(draft)
+        if own is None or inner is None:
+            return
         if ENVIRONMENT in draft.reads:
-            draft.reads = draft.reads - {ENVIRONMENT} | reads
-        if ENVIRONMENT in draft.weak and writes:
-            draft.weak = draft.weak - {ENVIRONMENT} | writes
+            draft.reads = draft.reads - {ENVIRONMENT} | own[0] | inner[0]
+        if ENVIRONMENT in draft.weak and (own[1] or inner[1]):
+            draft.weak = draft.weak - {ENVIRONMENT} | own[1] | inner[1]
             if _removes_in_any_case(draft.statement.parse()) and self._is_finished(draft):
-                draft.strong |= writes
+                draft.strong |= own[1]
+                draft.needs = {**draft.needs, **dict.fromkeys(own[1] - inner[1], frozenset())}
+
+    def _find_variables_of_codes(self, draft: Draft) -> tuple[set[str], set[str]] | None:
+        """The variables that functions of the user's, which ran, read and set; None where their
+        texts do not say which.
+        """
+        reads: set[str] = set()
+        writes: set[str] = set()
+        for place, code in draft.codes:
+            if not {"environ", "getenv", "environb"} & code_names(code).identifiers:
+                continue
+            accesses = variables_of(source_of(code), partial(self._find_global, place))
+            if accesses is None:
+                return None
+            reads |= accesses[0]
+            writes |= accesses[1]
+        return reads, writes
+
+    def _find_global(self, place: str, name: str) -> Any:
+        resource = self.seen.variables.resource(place, name)
+        return MISSING if resource is None else self.seen.variables.value(resource)
+
+    def _narrow_environment_of_magic(self, draft: Draft) -> None:
+        """`%env MODE=fast` sets that variable, and what that is depends on its words alone."""
+        magics = draft.statement.uses.magics
+        told = _SETS_VARIABLE.fullmatch(magics[0].line) if len(magics) == 1 else None
+        if told is None or magics[0].name not in ("env", "set_env") or not magics[0].constant:
+            return
+        variable = f"{ENVIRONMENT}[{told[1]!r}]"
+        draft.weak = draft.weak - {ENVIRONMENT} | {variable}
+        if "$" not in told[2]:
+            draft.needs = {**draft.needs, variable: frozenset()}
 
     def _is_plausible_part(self, part: str, draft: Draft) -> bool:
         """`random` and `sample` are common words: their library must be at hand."""
@@ -603,12 +636,29 @@ def _find_different_names(seen: ExecutionFacts) -> frozenset[str]:
     return frozenset(name for name, was, now in both if was and now and now.digest != was.digest)
 
 
+_SETS_VARIABLE = re.compile(r"\s*([A-Za-z_]\w*)\s*=([^{}=]*)")
+"""`MODE=fast`, where no expression is filled in."""
+
+
 def _removes_in_any_case(node: ast.stmt | None) -> bool:
     """`del os.environ["X"]`, `os.environ.pop("X")`: it is not there afterwards."""
-    if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
-        called = node.value.func
-        return isinstance(called, ast.Attribute) and called.attr == "pop"
-    return isinstance(node, ast.Delete)
+    if isinstance(node, ast.Delete):
+        return all(
+            isinstance(each, ast.Subscript) and _is_of_os(each.value) for each in node.targets
+        )
+    called = node.value if isinstance(node, ast.Expr | ast.Assign) else None
+    return (
+        isinstance(called, ast.Call)
+        and isinstance(called.func, ast.Attribute)
+        and called.func.attr == "pop"
+        and _is_of_os(called.func.value)
+        and all(isinstance(each, ast.Constant) for each in called.args)
+    )
+
+
+def _is_of_os(node: ast.expr) -> bool:
+    """`os.environ`"""
+    return isinstance(node, ast.Attribute) and node.attr == "environ"
 
 
 def _find_attribute_path(path: str) -> str:

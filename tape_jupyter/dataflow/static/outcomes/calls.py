@@ -14,12 +14,13 @@ from typing import Any
 
 from tape_jupyter.core.user_code import bag, is_users
 from tape_jupyter.dataflow.fingerprint.unwrapped import code_of
-from tape_jupyter.dataflow.history import ELEMENT, REPLY
+from tape_jupyter.dataflow.history import ELEMENT, REPLY, presence
 from tape_jupyter.dataflow.static.effects import CHANGING, MUTATORS, may_change
-from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, iterated
+from tape_jupyter.dataflow.static.outcomes.expressions import BOXES, MAPPINGS, iterated, write_whole
 from tape_jupyter.dataflow.static.outcomes.objects import (
     has_written_init,
     new_of_parts,
+    parts_of_class,
     parts_of_new,
 )
 from tape_jupyter.dataflow.static.outcomes.values import (
@@ -86,7 +87,7 @@ def call_outcome(
     if isinstance(function, types.FunctionType | type) and is_users(function.__module__ or ""):
         _depend_on_identity(reckoning, called)
         if isinstance(function, type):
-            return _construct_object(reckoning, function, args, named, frame)
+            return _construct_object(reckoning, called, args, named, frame)
         return _enter_function(
             reckoning, function, [called.bound, *args] if _is_method(called) else args, named, frame
         )
@@ -150,7 +151,10 @@ def _call_library(
     """A call of what is builtin or somebody else's."""
     if (made := new_of_parts(reckoning, node, called, args, named)) is not None:
         return made
-    arguments = [*args, *named.values()]
+    if getattr(node.func, "attr", "") == "update" and named and not args:
+        arguments = [_make_dict(named)]
+    else:
+        arguments = [*args, *named.values()]
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     if name and called.obj is not MISSING and getattr(builtins, name, None) is called.obj:
         return _call_builtin(reckoning, name, node, arguments, frame)
@@ -246,15 +250,7 @@ def _call_box_method(
     frame: OutcomeFrame,
 ) -> OutcomeValue:
     inner = put(arguments)
-    key = arguments[0] if name == "get" and base.part and arguments else OutcomeValue()
-    if type(base.obj) in (dict, OrderedDict) and type(key.obj) in (str, int) and not key.part:
-        part = f"{base.part}[{key.obj!r}]"
-        item = paths.value_at(f"x[{key.obj!r}]", base.obj)
-        late = reckoning.find_later_dependencies(part)
-        refs = frozenset() if item is MISSING or type(item) in ATOMS else frozenset({(part, True)})
-        reckoning.result.reads |= base.deps | {part}
-        return OutcomeValue(base.deps | deps | {part}, refs=refs | inner, late=late)
-    if name == "setdefault" and (found := _set_default(reckoning, base, arguments, frame)):
+    if (found := _call_with_key(reckoning, name, base, arguments, deps, frame)) is not None:
         return found
     if name not in _SURE:
         reckoning.may_raise(frame, base.all, deps)
@@ -280,6 +276,30 @@ def _call_box_method(
     return OutcomeValue(base.all | deps, refs=base.inside | inner, within=base.holder)
 
 
+def _call_with_key(
+    reckoning: Reckoning,
+    name: str,
+    base: OutcomeValue,
+    arguments: list[OutcomeValue],
+    deps: frozenset[str],
+    frame: OutcomeFrame,
+) -> OutcomeValue | None:
+    """`get`, `setdefault` and `update` of keys that are written down; None of any other call."""
+    if name == "setdefault":
+        return _set_default(reckoning, base, arguments, frame)
+    if name == "update" and _update_keys(reckoning, base, arguments, frame):
+        return OutcomeValue(kind=type(None))
+    key = arguments[0] if name == "get" and base.part and arguments else OutcomeValue()
+    if type(base.obj) not in (dict, OrderedDict) or type(key.obj) not in (str, int) or key.part:
+        return None
+    part = f"{base.part}[{key.obj!r}]"
+    item = paths.value_at(f"x[{key.obj!r}]", base.obj)
+    late = reckoning.find_later_dependencies(part)
+    refs = frozenset() if item is MISSING or type(item) in ATOMS else frozenset({(part, True)})
+    reckoning.result.reads |= base.deps | {part}
+    return OutcomeValue(base.deps | deps | {part}, refs=refs | put(arguments), late=late)
+
+
 def _set_default(
     reckoning: Reckoning, base: OutcomeValue, arguments: list[OutcomeValue], frame: OutcomeFrame
 ) -> OutcomeValue | None:
@@ -296,7 +316,7 @@ def _set_default(
     given = reckoning.all_of(arguments[1:])
     reckoning.result.reads |= base.deps | {part}
     reckoning.write(frame, part, base.deps | given | {part})
-    reckoning.write(frame, f"{base.part}.__len__", base.deps | {part})
+    reckoning.write(frame, presence(base.part, f"[{key.obj!r}]"), base.deps | {part})
     refs = frozenset() if type(item) in ATOMS else frozenset({(part, True)})
     return OutcomeValue(
         base.deps | given, part, refs, item if refs else MISSING,
@@ -304,16 +324,38 @@ def _set_default(
     )  # fmt: skip
 
 
+def _update_keys(
+    reckoning: Reckoning, base: OutcomeValue, arguments: list[OutcomeValue], frame: OutcomeFrame
+) -> bool:
+    """`d.update({"a": r})`: it binds these keys; False where the text does not say which."""
+    if type(base.obj) not in MAPPINGS or not base.part or len(arguments) != 1:
+        return False
+    given = arguments[0].fresh
+    if given is None or not given.parts or not all(map(_is_key, given.parts)):
+        return False
+    around = arguments[0].deps | arguments[0].late | base.deps
+    for step, needs in given.parts.items():
+        reckoning.write(frame, f"{base.part}{step}", needs | around)
+        reckoning.write(frame, presence(base.part, step), around)
+    return True
+
+
+def _make_dict(named: _Named) -> OutcomeValue:
+    """The dict that `update(a=r)` takes its values from."""
+    parts = {f"[{name!r}]": each.all for name, each in named.items()}
+    return OutcomeValue(fresh=NewObject(NOTHING.union(*parts.values()), put(named.values()), parts))
+
+
+def _is_key(step: str) -> bool:
+    """Whether a part is what stands at a text: `['role']`."""
+    return step.startswith(("['", '["'))
+
+
 def write_element(
     reckoning: Reckoning, base: OutcomeValue, new: OutcomeValue, frame: OutcomeFrame
 ) -> None:
     """A list gets one more element: of a dict that is written down there, key by key."""
-    if new.fresh is not None and new.fresh.parts:
-        around = new.deps | new.late | base.deps
-        for key, needs in new.fresh.parts.items():
-            reckoning.write(frame, f"{base.part}{ELEMENT}{key}", needs | around)
-    else:
-        reckoning.write(frame, f"{base.part}{ELEMENT}", new.all | base.deps)
+    write_whole(reckoning, f"{base.part}{ELEMENT}", new, base.deps, frame, new=True)
 
 
 def _call_outside_code(
@@ -338,7 +380,9 @@ def _call_outside_code(
         reckoning.change(frame, each, deps | {REPLY})
     if on is None:
         on = called
-        changes = not isinstance(called.obj, type | types.FunctionType | types.BuiltinFunctionType)
+        changes = not isinstance(
+            called.obj, type | types.FunctionType | types.BuiltinFunctionType
+        ) and not (isinstance(called.obj, Several) and called.obj.are_of_atoms())
     elif on.obj is not MISSING:
         changes = may_change(Touch("", "method", name, kept=not dropped, inplace=inplace), on.obj)
     else:
@@ -372,23 +416,29 @@ def _call_one_of(
 
 
 def _construct_object(
-    reckoning: Reckoning, kind: type, args: list[OutcomeValue], named: _Named, frame: OutcomeFrame
+    reckoning: Reckoning,
+    called: OutcomeValue,
+    args: list[OutcomeValue],
+    named: _Named,
+    frame: OutcomeFrame,
 ) -> OutcomeValue:
-    """An object of a class of the user's."""
+    """An object of a class of the user's: what it does not hold itself, it has from its class."""
+    kind: type = called.obj
     arguments = [*args, *named.values()]
-    deps = reckoning.all_of(arguments)
+    deps = reckoning.all_of(arguments) | called.all
     instance = OutcomeValue(fresh=NewObject(deps, put(arguments)))
     start = next((vars(c)["__init__"] for c in kind.__mro__ if "__init__" in vars(c)), None)
     if has_written_init(start) and hasattr(kind, "__post_init__"):
         raise Unclear
+    of_class = parts_of_class(kind, called.part)
     if (parts := parts_of_new(kind, start, args, named)) is not None:
-        return OutcomeValue(fresh=NewObject(deps, put(arguments), parts))
+        return OutcomeValue(fresh=NewObject(deps, put(arguments), {**of_class, **parts}))
     if has_written_init(start):
         return instance
     if isinstance(start, types.FunctionType) and is_users(start.__module__ or ""):
-        instance = OutcomeValue(fresh=NewObject(refs=put(arguments), parts={}, kind=kind))
-        _enter_function(reckoning, start, [instance, *args], named, frame)
-        return instance
+        made = NewObject(called.all, put(arguments), of_class, kind)
+        _enter_function(reckoning, start, [OutcomeValue(fresh=made), *args], named, frame)
+        return OutcomeValue(fresh=made)
     if (issubclass(kind, tuple) and hasattr(kind, "_fields")) or (
         start is object.__init__ and not arguments
     ):
@@ -453,18 +503,34 @@ def _bind_arguments(
 ) -> dict[str, OutcomeValue]:  # fmt: skip
     spec = tree.args
     every = [each.arg for each in (*spec.posonlyargs, *spec.args)]
-    if spec.vararg or spec.kwarg or len(args) > len(every):
-        raise Unclear
+    rest = _gather_rest(spec, args[len(every) :], named)
+    expected = {*every, *(each.arg for each in spec.kwonlyargs)}
     defaults = dict(zip(reversed(every), reversed(function.__defaults__ or ()), strict=False))
     defaults |= function.__kwdefaults__ or {}
     if any(type(each) not in ATOMS for each in defaults.values()):
         raise Unclear
     bindings = {name: OutcomeValue(obj=value, kind=type(value)) for name, value in defaults.items()}
     bindings |= dict(zip(every, args, strict=False))
-    bindings |= {name: value for name, value in named.items() if name is not None}
-    if {*every, *(each.arg for each in spec.kwonlyargs)} != bindings.keys():
+    bindings |= {name: value for name, value in named.items() if name in expected}
+    if expected != bindings.keys():
         raise Unclear
-    return bindings
+    return bindings | rest
+
+
+def _gather_rest(
+    spec: ast.arguments, args: Sequence[OutcomeValue], named: _Named
+) -> dict[str, OutcomeValue]:
+    """What `*args` and `**options` of a function are handed. Raises Unclear."""
+    known = {each.arg for each in (*spec.args, *spec.kwonlyargs)}
+    options = [value for name, value in named.items() if name not in known]
+    if (args and not spec.vararg) or (options and not spec.kwarg):
+        raise Unclear
+    rest = {}
+    for parameter, values in (spec.vararg, args), (spec.kwarg, options):
+        if parameter is not None:
+            deps = NOTHING.union(*(each.all for each in values))
+            rest[parameter.arg] = OutcomeValue(fresh=NewObject(deps, put(values)))
+    return rest
 
 
 def _is_method(called: OutcomeValue) -> bool:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import types
 from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from tape_jupyter.core.user_code import is_users
-from tape_jupyter.dataflow.history import ELEMENT
+from tape_jupyter.dataflow.history import COLUMNS, ELEMENT, SIZE, presence
 from tape_jupyter.dataflow.static.outcomes.values import (
     ATOMS,
     NOTHING,
@@ -62,12 +63,30 @@ def store(
 def _takes_apart(target: ast.Tuple | ast.List, value: OutcomeValue) -> list[frozenset[str]] | None:
     """What each target of `a, b = ask(), 0` is given."""
     parts = value.fresh.parts if value.fresh is not None else None
+    if parts is not None and (around := _find_starred(target)) is not None:
+        return _takes_rest(parts, *around)
     steps = [f"[{place}]" for place in range(len(target.elts))]
     if parts is None or [*parts] != steps:
         return None
-    if any(isinstance(each, ast.Starred) for each in target.elts):
-        return None
     return [parts[step] for step in steps]
+
+
+def _find_starred(target: ast.Tuple | ast.List) -> tuple[int, int] | None:
+    """How many targets there are before the one that takes the rest, and after it."""
+    places = (place for place, each in enumerate(target.elts) if isinstance(each, ast.Starred))
+    before = next(places, None)
+    return None if before is None else (before, len(target.elts) - before - 1)
+
+
+def _takes_rest(
+    parts: Mapping[str, frozenset[str]], before: int, after: int
+) -> list[frozenset[str]] | None:
+    """What each target of `a, *rest = ask(), 0, 1` is given."""
+    if [*parts] != [f"[{place}]" for place in range(len(parts))] or len(parts) < before + after:
+        return None
+    given = list(parts.values())
+    end = len(given) - after
+    return [*given[:before], NOTHING.union(*given[before:end]), *given[end:]]
 
 
 def bind(reckoning: Reckoning, name: str, value: OutcomeValue, frame: OutcomeFrame) -> None:
@@ -132,12 +151,36 @@ def _store_part(
         reckoning.may_raise(frame, base.all, key.all)
         reckoning.change(frame, base, value.all | key.all)
     elif step:
-        reckoning.write(frame, f"{base.part}{step}", value.all | base.deps)
-        if not there and isinstance(target, ast.Subscript) and not paths.is_frame(base.obj):
-            reckoning.write(frame, f"{base.part}.__len__", NOTHING)
+        # a column is a copy, whose elements are no parts
+        given = OutcomeValue(value.all) if paths.is_frame(base.obj) else value
+        write_whole(reckoning, f"{base.part}{step}", given, base.deps, frame)
+        if not there and isinstance(target, ast.Subscript):
+            size = COLUMNS if paths.is_frame(base.obj) else SIZE
+            reckoning.write(frame, presence(base.part, step, size), NOTHING)
     else:
         reckoning.write(frame, base.part, key.all | base.deps)
         reckoning.write(frame, f"{base.part}{ELEMENT}", value.all)
+
+
+def write_whole(
+    reckoning: Reckoning,
+    part: str,
+    value: OutcomeValue,
+    deps: frozenset[str],
+    frame: OutcomeFrame,
+    *,
+    new: bool = False,
+) -> None:
+    """A part is given a value: of one that is written down there, each part by itself."""
+    parts = value.fresh.parts if value.fresh is not None else None
+    if not parts:
+        reckoning.write(frame, part, value.all | deps, new=new)
+        return
+    around = value.deps | value.late | deps
+    if not new:
+        reckoning.write(frame, part, around)
+    for step, needs in parts.items():
+        reckoning.write(frame, f"{part}{step}", needs | around, new=new)
 
 
 def _store_in_made(
@@ -166,7 +209,8 @@ def _format_step(target: ast.Attribute | ast.Subscript, key: OutcomeValue) -> st
 
 
 BOXES = (list, dict, set, deque, OrderedDict, defaultdict)
-_KEYED = (dict, list, tuple, OrderedDict, defaultdict)
+MAPPINGS = (dict, OrderedDict, defaultdict)
+_KEYED = (*MAPPINGS, list, tuple)
 
 
 def constant(_reckoning: Reckoning, node: ast.Constant, _frame: OutcomeFrame) -> OutcomeValue:
@@ -198,20 +242,8 @@ def _read_attribute(
         return _read_module_attribute(reckoning, base, name, frame)
     if paths.is_array(base.obj) and base.part and name in ("shape", "dtype", "ndim", "size"):
         return OutcomeValue(base.deps | {f"{base.part}.__len__"})
-    attribute = paths.static_attribute(base.obj, name)
-    if attribute is not MISSING and base.part:
-        part = f"{base.part}.{name}"
-        refs = frozenset() if type(attribute) in ATOMS else frozenset({(part, True)})
-        kind = type(attribute) if not refs else None
-        return OutcomeValue(
-            base.deps,
-            part,
-            refs,
-            attribute if refs else MISSING,
-            kind,
-            bound=base,
-            late=reckoning.find_later_dependencies(part),
-        )
+    if base.part and (plain := _read_plain_attribute(reckoning, base, name)) is not None:
+        return plain
     slot = next((vars(c)[name] for c in type(base.obj).__mro__ if name in vars(c)), MISSING)
     users = is_users(str(type(base.obj).__module__))
     if isinstance(slot, types.FunctionType) and users and name not in _find_instance_dict(base.obj):
@@ -219,6 +251,30 @@ def _read_attribute(
     if users and not (type(slot) in ATOMS or type(slot) is types.MemberDescriptorType):
         raise Unclear
     return OutcomeValue(base.all, refs=base.inside, bound=base)
+
+
+def _read_plain_attribute(
+    reckoning: Reckoning, base: OutcomeValue, name: str
+) -> OutcomeValue | None:
+    """One that no code runs to find; None of others."""
+    if name in ("columns", "shape") and paths.is_frame(base.obj):
+        size = frozenset({f"{base.part}{SIZE}", f"{base.part}{COLUMNS}"})
+        return OutcomeValue(base.deps | size, refs=base.inside)
+    attribute = paths.static_attribute(base.obj, name)
+    if attribute is MISSING:
+        return None
+    part = f"{base.part}.{name}"
+    of_some_row = ELEMENT in part
+    atom = type(attribute) in ATOMS and not of_some_row
+    return OutcomeValue(
+        base.deps,
+        part,
+        frozenset() if atom else frozenset({(part, True)}),
+        MISSING if atom or of_some_row else attribute,
+        type(attribute) if atom else None,
+        bound=base,
+        late=reckoning.find_later_dependencies(part),
+    )
 
 
 def _read_module_attribute(
@@ -245,6 +301,11 @@ def _read_module_attribute(
 def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) -> OutcomeValue:
     base, key = reckoning.base(node.value, frame), reckoning.value(node.slice, frame)
     literal_key = _find_key(reckoning, key)
+    if (field := _find_field(base, literal_key)) and not key.part:
+        same = f"{base.part}.__class__"
+        reckoning.result.reads.add(same)
+        reckoning.may_raise(frame, base.deps, frozenset({same}))
+        return _read_attribute(reckoning, base, field, frame)
     if type(literal_key) is int and literal_key < 0 and part_root(base.part) in reckoning.moved:
         literal_key = MISSING
     if (
@@ -257,14 +318,15 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
         else:
             at = literal_key
         if type(base.obj) is defaultdict:
-            reckoning.write(frame, f"{base.part}.__len__", NOTHING)
+            reckoning.write(frame, presence(base.part, f"[{at!r}]"), NOTHING)
         part = f"{base.part}[{at!r}]"
         item = paths.value_at(f"x[{at!r}]", base.obj)
         if item is not MISSING:
             some_row = ELEMENT in part
             atom = type(item) in ATOMS and not some_row
             refs = frozenset() if atom else frozenset({(part, True)})
-            there = frozenset({f"{base.part}.__len__", f"{base.part}.__class__"})
+            of_key = f"[{at!r}]" if type(base.obj) in MAPPINGS else ""
+            there = frozenset({presence(base.part, of_key), f"{base.part}.__class__"})
             reckoning.result.reads |= there
             reckoning.may_raise(frame, base.deps, there)
             deps = base.deps | key.deps | (there if at != literal_key else NOTHING) | key.all
@@ -283,6 +345,15 @@ def subscript(reckoning: Reckoning, node: ast.Subscript, frame: OutcomeFrame) ->
     known = type(base.obj) in (dict, list) and ELEMENT not in base.part
     some = Several(base.obj) if known else MISSING
     return OutcomeValue(base.all | key.all, refs=base.inside, obj=some, within=base.holder)
+
+
+def _find_field(base: OutcomeValue, key: Any) -> str:
+    """The name of an element of a named tuple that is looked up by its place; "" of others."""
+    if type(key) is not int or not base.part or base.fresh is not None:
+        return ""
+    kind = type(base.obj)
+    fields: tuple[str, ...] = getattr(kind, "_fields", ()) if is_named_tuple(kind) else ()
+    return fields[key] if -len(fields) <= key < len(fields) else ""
 
 
 def _find_key(reckoning: Reckoning, key: OutcomeValue) -> Any:
@@ -339,8 +410,8 @@ def sequence(reckoning: Reckoning, node: ast.List | ast.Tuple, frame: OutcomeFra
     if any(isinstance(each, ast.Starred) for each in node.elts):
         return replace(box(reckoning, node, frame), kind=kind)
     values = [reckoning.value(each, frame) for each in node.elts]
-    parts = {f"[{place}]": each.all for place, each in enumerate(values)}
-    made = NewObject(frozenset().union(*parts.values()), put(values), parts)
+    steps = [f"[{place}]" for place in range(len(values))]
+    made = NewObject(reckoning.all_of(values), put(values), _parts_of(steps, values))
     return OutcomeValue(fresh=made, kind=kind)
 
 
@@ -350,8 +421,13 @@ def dict_outcome(reckoning: Reckoning, node: ast.Dict, frame: OutcomeFrame) -> O
         return box(reckoning, node, frame)
     values = [reckoning.value(each, frame) for each in node.values]
     refs = put(values)
-    parts = {f"[{key!r}]": each.all for key, each in zip(keys, values, strict=True)}
-    return OutcomeValue(fresh=NewObject(frozenset().union(*parts.values()), refs, parts))
+    parts = _parts_of([f"[{key!r}]" for key in keys], values)
+    return OutcomeValue(fresh=NewObject(reckoning.all_of(values), refs, parts))
+
+
+def _parts_of(steps: Iterable[str], values: Iterable[OutcomeValue]) -> dict[str, frozenset[str]]:
+    """What each element of a box that is written down depends on."""
+    return {step: each.all for step, each in zip(steps, values, strict=True)}
 
 
 def comparison_outcome(
@@ -433,14 +509,16 @@ def take_each(
 ) -> None:
     """`for target in iterable`."""
     items = reckoning.base(iterable, frame)
-    if isinstance(target, ast.Name) and is_table(reckoning, items):
+    if targets := _find_row_targets(reckoning, target, items):
         count = items.deps | {f"{items.part}.__len__", f"{items.part}.__class__"}
         reckoning.result.reads |= count
         frame.control |= count
-        part = f"{items.part}{ELEMENT}"
-        each = OutcomeValue(count, part, frozenset({(part, True)}), items.obj[0])
-        store(reckoning, target, each, frame)
-        frame.names[target.id] = each  # a name for that row
+        for name, step in targets.items():
+            part = f"{items.part}{ELEMENT}{step}"
+            row = MISSING if step else items.obj[0]
+            each = OutcomeValue(count, part, frozenset({(part, True)}), row)
+            bind(reckoning, name, each, frame)
+            frame.names[name] = each  # a name for that row, or for an element of it
         return
     reckoning.result.reads |= items.all
     iterated(reckoning, items, frame)
@@ -452,13 +530,54 @@ _ROWS = 5_000
 """Elements that are looked at."""
 
 
+def _find_row_targets(
+    reckoning: Reckoning, target: ast.expr, items: OutcomeValue
+) -> dict[str, str]:
+    """By the name that is bound to each row of a list, or to an element of each, which it is."""
+    if isinstance(target, ast.Name):
+        known = is_table(reckoning, items) or _is_list_of_tuples(items)
+        return {target.id: ""} if known else {}
+    if not isinstance(target, ast.Tuple) or not _is_list_of_tuples(items):
+        return {}
+    names = [each.id for each in target.elts if isinstance(each, ast.Name)]
+    steps = _list_steps(type(items.obj[0]), len(items.obj[0]))
+    if len(names) < len(target.elts) or len(names) != len(steps):
+        return {}
+    return dict(zip(names, steps, strict=True))
+
+
+def _list_steps(kind: type, count: int) -> list[str]:
+    """How the elements of a tuple are called: a named one's by their names."""
+    if kind is tuple:
+        return [f"[{place}]" for place in range(count)]
+    return [f".{name}" for name in getattr(kind, "_fields", ())]
+
+
+def _is_list_of_tuples(items: OutcomeValue) -> bool:
+    """Whether it is a list of tuples of one kind and length, which stays one in this statement."""
+    if type(items.obj) is not list or not items.part or not items.obj or len(items.obj) > _ROWS:
+        return False
+    kind, count = type(items.obj[0]), len(items.obj[0]) if isinstance(items.obj[0], tuple) else 0
+    plain = kind is tuple or is_named_tuple(kind)
+    return (
+        plain
+        and not items.late
+        and all(type(each) is kind and len(each) == count for each in items.obj)
+    )
+
+
+def is_named_tuple(kind: type) -> bool:
+    """Whether a class is one that `namedtuple` made, or that does no more."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields") and kind.__bases__ == (tuple,)
+
+
 def is_table(reckoning: Reckoning, items: OutcomeValue) -> bool:
     """Whether it is a list of dicts with the same keys, which stays one in this statement."""
     if type(items.obj) is not list or not items.part or not items.obj or len(items.obj) > _ROWS:
         return False
     row = f"{items.part}{ELEMENT}"
     if items.late and any(  # to give each row a key leaves as many rows
-        path != f"{row}.__len__" and not path.startswith(f"{row}[")
+        not path.startswith((f"{row}{SIZE}", f"{row}["))
         for path in reckoning.result.writes
         if part_root(path) == part_root(items.part)
     ):

@@ -12,7 +12,7 @@ import types
 from typing import Any
 
 from tape_jupyter.dataflow.history import ELEMENT
-from tape_jupyter.dataflow.static.outcomes.expressions import is_table
+from tape_jupyter.dataflow.static.outcomes.expressions import is_named_tuple, is_table
 from tape_jupyter.dataflow.static.outcomes.values import (
     NOTHING,
     NewObject,
@@ -20,6 +20,7 @@ from tape_jupyter.dataflow.static.outcomes.values import (
     Reckoning,
     put,
 )
+from tape_jupyter.dataflow.tracing import paths
 from tape_jupyter.dataflow.tracing.variables import MISSING
 
 Parts = dict[str, frozenset[str]]
@@ -30,11 +31,20 @@ def has_written_init(start: Any) -> bool:
     return isinstance(start, types.FunctionType) and start.__code__.co_filename == "<string>"
 
 
+def parts_of_class(kind: type, part: str) -> Parts:
+    """Of an object of a class, what stands in the class for all its instances."""
+    return {
+        f".{name}": frozenset({f"{part}.{name}"})
+        for name, each in paths.list_class_data(kind).items()
+        if not has_written_init(each)
+    }
+
+
 def parts_of_new(
     kind: type, start: Any, args: list[OutcomeValue], named: dict[str | None, OutcomeValue]
 ) -> Parts | None:
     """Of an object that a class makes of what it is handed, each part by itself."""
-    if _is_named_tuple(kind):
+    if is_named_tuple(kind):
         names = list(getattr(kind, "_fields", ()))
     elif dataclasses.is_dataclass(kind) and has_written_init(start):
         names = list(start.__code__.co_varnames[1 : start.__code__.co_argcount])
@@ -64,16 +74,12 @@ def new_of_parts(
     return None
 
 
-def _is_named_tuple(kind: type) -> bool:
-    return issubclass(kind, tuple) and hasattr(kind, "_fields") and kind.__bases__ == (tuple,)
-
-
 def _replace_fields(
     reckoning: Reckoning, base: OutcomeValue, named: dict[str | None, OutcomeValue]
 ) -> OutcomeValue | None:
     """An object like another one, but for some fields: it is of the class of that."""
     kind = type(base.obj if base.obj is not MISSING else reckoning.bound_once(base.part))
-    if _is_named_tuple(kind):
+    if is_named_tuple(kind):
         names = list(getattr(kind, "_fields", ()))
     elif dataclasses.is_dataclass(kind) and _is_plain_dataclass(kind):
         names = [each.name for each in dataclasses.fields(kind)]

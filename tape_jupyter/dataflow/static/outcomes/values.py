@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from tape_jupyter.dataflow.history import covers
+from tape_jupyter.dataflow.history import ELEMENT, covers
 from tape_jupyter.dataflow.tracing.variables import MISSING, Variables
 
 NOTHING: frozenset[str] = frozenset()
@@ -153,6 +153,14 @@ class Several:
         members = [each for each in inside if isinstance(each, types.FunctionType)]
         return members if members and len(members) == len(inside) <= 12 else []
 
+    def are_of_atoms(self) -> bool:
+        """Whether each is a method of a text or number, which changes nothing: `str.upper`."""
+        inside = list(self._box.values() if isinstance(self._box, dict) else self._box)
+        return all(
+            type(each) is types.MethodDescriptorType and each.__objclass__ in ATOMS
+            for each in inside
+        )
+
 
 def sum_kind(op: ast.operator, left: OutcomeValue, right: OutcomeValue) -> type | None:
     """The kind of a sum that does not raise; None where it may."""
@@ -199,8 +207,11 @@ def _parse_text(text: str) -> ast.Module | None:
         return None
 
 
+Function = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef
+
+
 @lru_cache(1024)
-def source_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | None:
+def source_of(code: types.CodeType) -> Function | None:
     """The syntax tree of a function, where its text is at hand and says which it is; a generator
     has none.
     """
@@ -209,7 +220,7 @@ def source_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncF
         or (tree := _parse_text("".join(linecache.getlines(code.co_filename)))) is None
     ):
         return None
-    candidates: list[ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef] = []
+    candidates: list[Function] = []
     for each in ast.walk(tree):
         if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == code.co_name:
             first = min([each.lineno, *(d.lineno for d in each.decorator_list)])
@@ -220,7 +231,21 @@ def source_of(code: types.CodeType) -> ast.Lambda | ast.FunctionDef | ast.AsyncF
             and each.lineno == code.co_firstlineno
         ):
             candidates.append(each)
+    if len(candidates) > 1:
+        candidates = [*_find_innermost(candidates, code)]
     return candidates[0] if len(candidates) == 1 else None
+
+
+def _find_innermost(candidates: Sequence[Function], code: types.CodeType) -> Sequence[Function]:
+    """Of lambdas on one line, the one around all places of the code, and not around another such."""
+    places = [(line, column) for line, _, column, _ in code.co_positions() if line and column]
+    around = [c for c in candidates if isinstance(c, ast.Lambda) and _is_around(c.body, places)]
+    return sorted(around, key=lambda each: (each.body.lineno, each.body.col_offset))[-1:]
+
+
+def _is_around(body: ast.expr, places: Sequence[tuple[int, int]]) -> bool:
+    end = (body.end_lineno or 0, body.end_col_offset or 0)
+    return bool(places) and all((body.lineno, body.col_offset) <= each < end for each in places)
 
 
 UNSURE = 1 << 20
@@ -258,8 +283,12 @@ class Reckoning:
         """What something that is done now depends on."""
         return self.result.raises.union(frame.control, *deps)
 
-    def write(self, frame: OutcomeFrame, path: str, deps: frozenset[str]) -> None:
-        """A part of a name is given something that depends on `deps`."""
+    def write(
+        self, frame: OutcomeFrame, path: str, deps: frozenset[str], *, new: bool = False
+    ) -> None:
+        """A part of a name is given something that depends on `deps`; `new`: it is one more element."""
+        if not new and ELEMENT in path:  # some element, not one of those that are appended
+            self.result.appends[path.partition(ELEMENT)[0]] = UNSURE
         self.result.writes[path] = self.result.writes.get(path, NOTHING) | self.after(frame, deps)
 
     def find_later_dependencies(self, part: str) -> frozenset[str]:

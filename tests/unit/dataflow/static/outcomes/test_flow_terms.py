@@ -44,10 +44,12 @@ def test_a_loop_that_may_be_left_is_told():
     assert not leaves_block(ast.parse("for x in xs: y = x"))
 
 
-def test_of_two_functions_on_a_line_neither_is_read():
-    text = "f = lambda: 1; g = lambda: 2\ndef h(): return 3\n"
+def test_functions_on_one_line_are_told_apart_by_their_places():
+    text = "f = lambda: 1; g = lambda: (lambda x: x + 2)\ndef h(): return 3\n"
     linecache.cache["<two>"] = (len(text), None, text.splitlines(keepends=True), "<two>")
     space = {}
     exec(compile(text, "<two>", "exec"), space)
-    assert source_of(space["f"].__code__) is None
+    assert ast.unparse(source_of(space["f"].__code__)) == "lambda: 1"
+    assert ast.unparse(source_of(space["g"].__code__)) == "lambda: lambda x: x + 2"
+    assert ast.unparse(source_of(space["g"]().__code__)) == "lambda x: x + 2"
     assert source_of(space["h"].__code__).name == "h"
