@@ -117,8 +117,8 @@ class RepeatedBody:
 
 
 def _list_cuts(size: int) -> Iterator[int]:
-    """Where the beginnings of so many bytes end, the shortest first: each leaves twice as much as the
-    next.
+    """Where the beginnings of so many bytes end, the shortest first: each leaves four times as much
+    as the next.
     """
-    for power in reversed(range(max(0, size // _NEAREST).bit_length())):
+    for power in reversed(range(0, (size // _NEAREST).bit_length(), 2)):
         yield size - (_NEAREST << power)

@@ -87,7 +87,7 @@ def test_the_digest_of_a_turn_costs_what_is_new_in_it(monkeypatch):
         digested.clear()
         look(bodies, items + tail)
     assert len(items) > 400_000
-    assert sum(digested) < 2 * (900 + len(tail)) + 1024
+    assert sum(digested) < 4 * (900 + len(tail)) + 1024
 
 
 def test_what_is_known_is_bounded():
