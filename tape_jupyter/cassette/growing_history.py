@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tape_jupyter.cassette.repeated_bytes import SeenBodies
+from tape_jupyter.cassette.repeated_bytes import RepeatedBody, SeenBodies
 from tape_jupyter.encoding.http import json_style
 from tape_jupyter.encoding.http.json_style import Dialect
 from tape_jupyter.secrets.registry import Secrets
@@ -110,8 +110,10 @@ class BodyHistory:
 
     def build_growing_body(self, body: bytes) -> GrowingBody:
         """A body, with what is known of its beginning."""
-        fitting = [each for each in self._known if _is_continuation(body, each.data)]
-        return GrowingBody(self, body, max(fitting, key=lambda each: len(each.data), default=None))
+        seen = self.seen.compare(body)
+        fitting = [each for each in self._known if _goes_on_from(body, each.data, seen)]
+        known = max(fitting, key=lambda each: len(each.data), default=None)
+        return GrowingBody(self, body, known, seen)
 
     def remember_beginning(self, beginning: _Beginning, instead: _Beginning | None) -> None:
         """Remember a beginning, in place of the one that it goes on from."""
@@ -120,26 +122,28 @@ class BodyHistory:
             self._known = (beginning, *rest)[:_KEPT]
 
 
-def _is_continuation(body: bytes, beginning: memoryview) -> bool:
-    return body.startswith(beginning) and body[len(beginning) : len(beginning) + 1] in (b",", b"]")
+def _goes_on_from(body: bytes, beginning: memoryview, seen: RepeatedBody) -> bool:
+    is_list = body[len(beginning) : len(beginning) + 1] in (b",", b"]")
+    return is_list and seen.starts_with(beginning)
 
 
 class GrowingBody:
     """A body of which the beginning may be known."""
 
-    def __init__(self, history: BodyHistory, body: bytes, known: _Beginning | None) -> None:
-        self._history, self._body, self._known = history, body, known
+    def __init__(
+        self, history: BodyHistory, body: bytes, known: _Beginning | None, seen: RepeatedBody
+    ) -> None:
+        self._history, self._body, self._known, self._seen = history, body, known, seen
         self._start = len(known.data) if known is not None else 0
-        self._bytes = history.seen.compare(body)
 
     @property
     def marked(self) -> bool:
         """Whether the word of its history stands in it."""
-        return self._bytes.marked
+        return self._seen.marked
 
     def digest(self, head: bytes) -> str:
         """16 hex digits of `head` and the body as it is."""
-        return self._bytes.digest(head)
+        return self._seen.digest(head)
 
     def read(self, address: str, canonical: Canonical, secrets: Secrets) -> ReadRequest | None:
         """The body read, and its beginning known from now on. None where it may hold a secret, or

@@ -77,6 +77,12 @@ class RepeatedBody:
         self._bodies, self._data, self._known, self._shared = bodies, data, known, shared
         self._found: int | None = None
 
+    def starts_with(self, beginning: memoryview) -> bool:
+        """Whether the body begins so; what it is known to share is not compared again."""
+        is_known = self._known is not None and beginning.obj is self._known.data
+        same = min(self._shared, len(beginning)) if is_known else 0
+        return self._data.startswith(beginning[same:], same)
+
     @property
     def marked(self) -> bool:
         """Whether SeenBodies.word stands in it."""

@@ -61,6 +61,19 @@ def test_a_word_across_what_is_known_and_what_is_new_is_found(cut):
             assert look(bodies, data) == expected(data)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_beginning_is_that_of_a_body_where_all_of_it_is(seed):
+    rng, bodies = random.Random(seed), SeenBodies(WORD)
+    said = rng.randbytes(20_000)
+    for _ in range(40):
+        before, said = said, change(rng, said)[:100_000]
+        body = bodies.compare(said)
+        for size in (0, 1, len(before) // 2, len(before) - 2, len(before)):
+            beginning = memoryview(before)[: max(0, size)]
+            assert body.starts_with(beginning) == said.startswith(bytes(beginning))
+        body.digest(HEADS[0])
+
+
 def test_the_digest_of_a_turn_costs_what_is_new_in_it(monkeypatch):
     digested = []
 
