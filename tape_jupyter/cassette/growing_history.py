@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tape_jupyter.cassette.repeated_bytes import RepeatedBody, SeenBodies
 from tape_jupyter.encoding.http import json_style
 from tape_jupyter.encoding.http.json_style import Dialect
 from tape_jupyter.secrets.registry import Secrets
@@ -82,10 +83,9 @@ class _Object(NamedTuple):
 class _Beginning:
     """`data` ends with the last item of `exact`; in `counted` whole floats are ints.
 
-    `opening` is what `counting` digested before the items, `head` what `digest` did before `data`.
-    `clean` is the Secrets.version that found nothing in `data`, `escapes` whether characters are
-    escaped in it, `dialect` what all of it is spelled in (None: in several, or in none), `marked`
-    whether History.word stands in it.
+    `opening` is what `counting` digested before the items. `clean` is the Secrets.version that found
+    nothing in `data`, `escapes` whether characters are escaped in it, `dialect` what all of it is
+    spelled in (None: in several, or in none).
     """
 
     data: memoryview
@@ -93,12 +93,9 @@ class _Beginning:
     counted: _Object
     opening: str
     counting: Any
-    head: bytes
-    digest: Any
     clean: int
     escapes: bool
     dialect: Dialect | None
-    marked: bool
 
 
 class BodyHistory:
@@ -107,14 +104,16 @@ class BodyHistory:
     """
 
     def __init__(self, word: bytes = b"") -> None:
-        self.word = word
+        self.seen = SeenBodies(word)
         self._known: tuple[_Beginning, ...] = ()
         self._lock = threading.Lock()
 
     def build_growing_body(self, body: bytes) -> GrowingBody:
         """A body, with what is known of its beginning."""
-        fitting = [each for each in self._known if _is_continuation(body, each.data)]
-        return GrowingBody(self, body, max(fitting, key=lambda each: len(each.data), default=None))
+        seen = self.seen.compare(body)
+        fitting = [each for each in self._known if _goes_on_from(body, each.data, seen)]
+        known = max(fitting, key=lambda each: len(each.data), default=None)
+        return GrowingBody(self, body, known, seen)
 
     def remember_beginning(self, beginning: _Beginning, instead: _Beginning | None) -> None:
         """Remember a beginning, in place of the one that it goes on from."""
@@ -123,41 +122,30 @@ class BodyHistory:
             self._known = (beginning, *rest)[:_KEPT]
 
 
-def _is_continuation(body: bytes, beginning: memoryview) -> bool:
-    return body.startswith(beginning) and body[len(beginning) : len(beginning) + 1] in (b",", b"]")
+def _goes_on_from(body: bytes, beginning: memoryview, seen: RepeatedBody) -> bool:
+    is_list = body[len(beginning) : len(beginning) + 1] in (b",", b"]")
+    return is_list and seen.starts_with(beginning)
 
 
 class GrowingBody:
     """A body of which the beginning may be known."""
 
-    def __init__(self, history: BodyHistory, body: bytes, known: _Beginning | None) -> None:
-        self._history, self._body, self._known = history, body, known
+    def __init__(
+        self, history: BodyHistory, body: bytes, known: _Beginning | None, seen: RepeatedBody
+    ) -> None:
+        self._history, self._body, self._known, self._seen = history, body, known, seen
         self._start = len(known.data) if known is not None else 0
 
     @property
     def marked(self) -> bool:
-        """Whether History.word stands in it."""
-        word = self._history.word
-        if self._known is None:
-            return word in self._body
-        return self._known.marked or self._body.find(word, self._start - len(word)) >= 0
+        """Whether the word of its history stands in it."""
+        return self._seen.marked
 
     def digest(self, head: bytes) -> str:
         """16 hex digits of `head` and the body as it is."""
-        digest = self._digest_up_to(head, len(self._body))
-        return str(digest.hexdigest())
+        return self._seen.digest(head)
 
-    def _digest_up_to(self, head: bytes, end: int) -> Any:
-        if self._known is not None and self._known.head == head:
-            digest, start = self._known.digest.copy(), self._start
-        else:
-            digest, start = hashlib.blake2b(head, digest_size=8), 0
-        digest.update(memoryview(self._body)[start:end])
-        return digest
-
-    def read(
-        self, head: bytes, address: str, canonical: Canonical, secrets: Secrets
-    ) -> ReadRequest | None:
+    def read(self, address: str, canonical: Canonical, secrets: Secrets) -> ReadRequest | None:
         """The body read, and its beginning known from now on. None where it may hold a secret, or
         is not plainly one JSON object around a list: read it as a whole then.
         """
@@ -165,7 +153,7 @@ class GrowingBody:
         if not _SHORTEST <= len(self._body) <= _LONGEST or self._is_suspicious(version, secrets):
             return None
         try:
-            return self._read_request(head, address, canonical, version)
+            return self._read_request(address, canonical, version)
         except _MALFORMED:
             return None
 
@@ -174,9 +162,7 @@ class GrowingBody:
             return secrets.suspicious_after(self._body, self._start)
         return secrets.suspicious(self._body)
 
-    def _read_request(
-        self, head: bytes, address: str, canonical: Canonical, version: int
-    ) -> ReadRequest | None:
+    def _read_request(self, address: str, canonical: Canonical, version: int) -> ReadRequest | None:
         known = self._known
         text = self._body[self._start :].decode("utf-8")
         new = new_counted = self._parse_object(text, _EXACT)
@@ -197,8 +183,7 @@ class GrowingBody:
         escapes = "\\u" in text or (known is not None and known.escapes)
         end = self._start + len(text[: new.end].encode())
         until = _Beginning(
-            memoryview(self._body)[:end], exact, counted, opening, counting, head, self._digest_up_to(head, end),
-            version, escapes, dialect, self.marked,
+            memoryview(self._body)[:end], exact, counted, opening, counting, version, escapes, dialect
         )  # fmt: skip
         if _BASE64 not in self._body[self._start :]:  # which goes on for as long as it likes
             self._history.remember_beginning(until, known)

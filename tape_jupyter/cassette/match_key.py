@@ -175,7 +175,7 @@ def match_request(
     address = _build_address(request, secrets)
     read = spelled = news = None
     if growing is not None and not (ignore or request.large or "content-encoding" in request.named):
-        read = growing.read(_build_exact_head(request), address, _CANONICAL, secrets)
+        read = growing.read(address, _CANONICAL, secrets)
     if read is not None:
         match, value, clean, spelled, news = read
         match = match[:_MATCH]

@@ -4,8 +4,8 @@ What is imported meanwhile takes what stands there for Python's own and keeps it
 look for dates that are none, and time-machine's C half writes into whatever it takes for a built-in
 function, so that the kernel dies.
 
-`monotonic`, `perf_counter` and `epoch_ns` are what we ourselves measure and wait by: nobody's stand-in, ours
-included, reaches them.
+`monotonic`, `perf_counter`, `epoch_ns` and `utc_now` are what we ourselves measure and wait by: nobody's
+stand-in, ours included, reaches them.
 """
 
 from __future__ import annotations
@@ -78,6 +78,11 @@ def _find_genuine_members() -> Iterator[tuple[ModuleType, str, Any]]:
     yield dt, "datetime", _find_static_class(date, "datetime")
 
 
+def utc_now() -> dt.datetime:
+    """The time. `datetime.now` is what a pinned clock stands in for, and takes longer then."""
+    return _from_timestamp(_second.time(), dt.UTC)
+
+
 def _find_static_class(base: type, name: str) -> type:
     """The class of C of that name in `datetime`: the one that no Python code made."""
     each: type
@@ -92,6 +97,9 @@ def _find_static_class(base: type, name: str) -> type:
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE, Include/object.h
+_from_timestamp: Callable[[float, dt.tzinfo], dt.datetime] = _find_static_class(
+    _find_static_class(object, "date"), "datetime"
+).fromtimestamp  # type: ignore[attr-defined] # of dates
 
 
 def _is_genuine(owner: ModuleType, name: str, original: Any) -> bool:

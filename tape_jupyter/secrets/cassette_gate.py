@@ -26,13 +26,14 @@ _TEXTS = re.compile(
 """The lines of a list of nothing but texts: two items or more, or one of several lines."""
 _BETWEEN_ITEMS = re.compile(r'"?\n *- (?:"|\|[-+]?\n *)?')
 _NUMBERS = re.compile(r"\[[-+.0-9eE, ]+\]\n")
-_DIGEST = re.compile(r'\n(?:  sha256|match): "[0-9a-f]{16,64}"(?=\n)')
+_OURS = re.compile(r'\n(?:(?:  sha256|match): ("?)[0-9a-f]{16,64}\1|run: r-[0-9a-f]{8})(?=\n)')
+"""Digests, quoted or not, and the random name of a run."""
 _OPENED = re.compile(r": \|[-+]?\n")
 
 
 def bare_record(record: str) -> str:
-    """A record with empty lists of numbers and no digests: a search looks at texts."""
-    return _DIGEST.sub("", _NUMBERS.sub("[]\n", record))
+    """A record with empty lists of numbers and no digests or runs: a search looks at texts."""
+    return _OURS.sub("", _NUMBERS.sub("[]\n", record))
 
 
 def choose_records(records: Sequence[str], suspects: Suspects) -> set[int]:

@@ -326,7 +326,9 @@ _HEAD = _PATH + 8  # letters in which a path may lead up to a stretch
 _LEAST_ZEROS = 8  # that make an A, in twelve letters of ASCII
 _PACKED_LETTERS = {b"H4": b"stuv", b"eA": b"EFGH", b"eF": b"4567", b"eJ": b"wxyz", b"eN": b"opqr"}
 """What base64 of gzip and of zlib begins with, and its third letter."""
-_LONG, _SAMPLE = 4096, 400
+_LONG, _SAMPLE, _FIRST = 4096, 400, 100
+_SAMPLE_SIZE = _SAMPLE * 3 // 4  # bytes
+"""Most samples of what is no text have too many control characters in their first letters."""
 
 
 def _read_parts(letters: bytes, legible: list[tuple[int, int]] | None) -> str | None:
@@ -347,11 +349,14 @@ def _read_parts(letters: bytes, legible: list[tuple[int, int]] | None) -> str | 
 def _may_be_text(letters: bytes) -> bool:
     """Whether a stretch, read from any of its first letters, has hardly a control character somewhere."""
     places = (0, (len(letters) - _SAMPLE) // 2, len(letters) - _SAMPLE - 4)
-    pieces = [letters[at + n : at + n + _SAMPLE] for at in places for n in range(4)]
-    samples = binascii.a2b_base64(b"".join(pieces).translate(_FROM_URL))
-    controls, size = samples.translate(_ARE_CONTROLS), len(samples) // len(pieces)
-    starts = range(0, len(samples), size)
-    return any(controls.count(1, at, at + size) * _FEW < size for at in starts)
+    pieces = (letters[at + n : at + n + _SAMPLE] for at in places for n in range(4))
+    return any(_has_few_controls(piece[:_FIRST]) and _has_few_controls(piece) for piece in pieces)
+
+
+def _has_few_controls(letters: bytes) -> bool:
+    """Whether what letters mean has no more control characters than a sample of a text."""
+    data = binascii.a2b_base64(letters.translate(_FROM_URL))
+    return (len(data) - len(data.translate(None, _CONTROLS))) * _FEW < _SAMPLE_SIZE
 
 
 def _read_base32_runs(text: str, letters: _Letters, alphabet: bytes) -> Iterator[Wrapped]:
@@ -669,7 +674,6 @@ def legible_parts(text: str) -> str:
 
 
 _CONTROLS = bytes({*range(32)} - {*b"\t\n\r\x1b"})
-_ARE_CONTROLS = table_of(_CONTROLS)
 _FEW = 50  # one of so many bytes is a control character: no text
 _LEAST_PART = 8
 

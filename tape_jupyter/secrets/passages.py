@@ -408,12 +408,12 @@ def structure_passages(
 def _join_base64(text: str) -> str:
     """A text without line ends, if it is base64 as encodebytes makes it."""
     body = text.removesuffix("\n")
-    lines = body.count("\n")
+    data = body.encode("utf-8", "surrogatepass")
+    joined = data.replace(b"\n", b"")
+    lines = len(data) - len(joined)
     if body[_LINE :: _LINE + 1][:lines] != "\n" * lines:
         return text
-    joined = body.replace("\n", "")
-    letters = joined.rstrip("=").encode("utf-8", "surrogatepass")
-    return text if letters.translate(None, _OF_BASE64) else joined
+    return text if joined.rstrip(b"=").translate(None, _OF_BASE64) else joined.decode("ascii")
 
 
 def walked(value: Any, at: str = "") -> Iterator[tuple[str, str, str]]:

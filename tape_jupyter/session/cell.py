@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -29,7 +29,7 @@ from tape_jupyter.core.call import (
     Value,
 )
 from tape_jupyter.core.context import Origin
-from tape_jupyter.core.real_clock import perf_counter
+from tape_jupyter.core.real_clock import perf_counter, utc_now
 from tape_jupyter.core.seeded_random import Chance
 from tape_jupyter.determinism.clock import TapeClock
 from tape_jupyter.effects.bodies import Bodies
@@ -375,7 +375,7 @@ class StartTime:
     it since, as one steps.
     """
 
-    at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    at: datetime = field(default_factory=utc_now)
     counter: float = field(default_factory=perf_counter)
     _held: float = 0.0
     _held_since: float | None = None

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -27,7 +26,7 @@ from tape_jupyter.comparison.outputs import LATE
 from tape_jupyter.core import large_body
 from tape_jupyter.core.call import Capture, End, FunctionCall, Headers, Reply, Request, Value, Where
 from tape_jupyter.core.context import is_body
-from tape_jupyter.core.real_clock import perf_counter
+from tape_jupyter.core.real_clock import perf_counter, utc_now
 from tape_jupyter.encoding.http.body import TerminalWatch
 from tape_jupyter.encoding.values.mutations import frozen_or_type
 from tape_jupyter.encoding.values.registry import freeze_error
@@ -79,7 +78,7 @@ class RecorderBase:
         self.cell, self.secrets, self.kind, self.where = cell, secrets, kind, where
         self._matched = MatchedRequest(matched) if isinstance(matched, str) else matched
         self._named: tuple[MatchedRequest, str] | None = None
-        self.at = datetime.now(UTC)
+        self.at = utc_now()
         self.started = perf_counter()
         self.entry: Entry | None = None
         self.over: Entry | None = None

@@ -298,7 +298,7 @@ class Interceptor(Tape):
             return HttpCapture(cell, self.desk.secrets, matching, kind, where, request)
         matched = self._match_request(cell, request, growing)
         self._tape_offered_tools(cell, request, growing, matched.json)
-        answered = partial(self._answer_http_call, cell, origin, request, kind, matched)
+        answered = partial(self._answer_http_call, cell, origin, request, growing, kind, matched)
         return self._decide_and_answer(cell, origin, matched, request, kind, answered)
 
     def _is_certainly_live(self, cell: TapedCell, request: Request, growing: GrowingBody) -> bool:
@@ -316,6 +316,7 @@ class Interceptor(Tape):
         cell: TapedCell,
         origin: Origin | None,
         request: Request,
+        growing: GrowingBody,
         kind: HostClass,
         matched: MatchedRequest,
         decided: Recorded | GoLive | Frozen | Stub,
@@ -327,7 +328,7 @@ class Interceptor(Tape):
                 decided.recorded if isinstance(decided, Frozen | Stub) else decided
             )
             reply = self._read_reply(cell, entry, request)
-            self._tape_requested_tools(cell, request, kind, reply)
+            self._tape_requested_tools(cell, growing, kind, reply)
             self._record_substitute_answer(cell, origin, matched, request, kind, decided)
             if (cell.mode == "new_episodes" or cell.execution.selection) and isinstance(
                 reply, Reply
@@ -752,7 +753,7 @@ class Interceptor(Tape):
             self.desk.tape_known_tools(cell)
 
     def _tape_requested_tools(
-        self, cell: TapedCell, request: Request, kind: HostClass, reply: Reply | Value
+        self, cell: TapedCell, growing: GrowingBody, kind: HostClass, reply: Reply | Value
     ) -> None:
         """Before a reply is handed on that asks for tools its request did not declare: the provider
         holds those.
@@ -761,7 +762,7 @@ class Interceptor(Tape):
         if (
             recorded
             and isinstance(reply, Reply)
-            and not self._may_offer_tools(cell, self._history.build_growing_body(request.body))
+            and not self._may_offer_tools(cell, growing)
             and _may_ask_for_tools(reply)
         ):
             self.desk.tape_known_tools(cell)

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from datetime import datetime
 
 import pytest
 
@@ -72,3 +73,19 @@ print(block.report.seconds < 60)
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout == "True\n", done.stderr
+
+
+def test_when_a_call_was_made_is_told_by_the_real_clock(tmp_path):
+    program = """
+import datetime, freezegun
+from tape_jupyter.core.real_clock import utc_now
+with freezegun.freeze_time("2001-02-03"):
+    print(datetime.datetime.now().year, type(utc_now()).__name__, utc_now().isoformat())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    year, kind, told = done.stdout.split()
+    assert (year, kind) == ("2001", "datetime"), done.stderr
+    assert abs(datetime.fromisoformat(told).timestamp() - time.time()) < 60
