@@ -23,7 +23,7 @@ from tests.corpus_clients import sha
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = Path(os.environ.get("TAPE_CORPUS", ROOT.parent / "shared" / "corpus"))
 NIGHTLY = bool(os.environ.get("TAPE_NIGHTLY"))
-EVERY = "13" if NIGHTLY else "59"
+EVERY = "13" if NIGHTLY else "71"
 SAMPLED = "httpx,httpx2,requests,http.client,aiohttp,anthropic,openai,openai-async,google-genai,mistralai,boto3"
 JSON, SSE = ("content-type", "application/json"), ("content-type", "text/event-stream")
 CHUNKED = ("transfer-encoding", "chunked")

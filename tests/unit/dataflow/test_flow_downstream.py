@@ -18,7 +18,7 @@ import flow_score
 from tape_jupyter.dataflow.downstream import HOLDS, Taints, downstream, traced
 from tape_jupyter.dataflow.history import Execution, History, Step
 
-EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 3
+EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 4
 CASES = Path(__file__).parents[2] / "flow_cases"
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "fork"), reason="each case runs in a forked process"

@@ -16,7 +16,7 @@ from tape_jupyter.providers.streams.events import parse_events
 from tests import reencode_corpus, reencode_edits
 from tests.harness import real_traffic, sdk_views
 
-EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 2
+EVERY = 1 if os.environ.get("TAPE_NIGHTLY") else 3
 TYPE = {
     "json": (("content-type", "application/json"),),
     "sse": (("content-type", "text/event-stream"),),

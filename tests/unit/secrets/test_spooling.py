@@ -66,8 +66,8 @@ def test_what_the_program_sends_is_what_it_said(tmp_path, secrets):
 
 
 def test_a_text_full_of_secrets_is_masked(tmp_path, secrets):
-    data = (KEY.encode() + b" ") * 200_000
-    assert whole(spooled([data], tmp_path, secrets)) == b"<secret:KEY> " * 200_000
+    data = (KEY.encode() + b" ") * 60_000  # several blocks
+    assert whole(spooled([data], tmp_path, secrets)) == b"<secret:KEY> " * 60_000
 
 
 def test_fields_and_patterns_are_masked_as_in_small_bodies(tmp_path, secrets):
