@@ -95,10 +95,12 @@ class RecordedFolders:
 def find_top(cell: TapedCell) -> Path | None:
     """The widest folder whose files are the notebook's; None for a block of a program."""
     notebook = cell.request.notebook
-    return None if notebook is None else _find_top_of(Path(os.path.realpath(notebook)))
+    return None if notebook is None else _find_top_of(notebook.absolute())
 
 
-_find_top_of = lru_cache(8)(top_of)
+@lru_cache(8)
+def _find_top_of(notebook: Path) -> Path:
+    return top_of(Path(os.path.realpath(notebook)))  # asked for each call
 
 
 def note_named_folders(cell: TapedCell, structure: Any) -> dict[str, str]:
