@@ -4,8 +4,9 @@ What is imported meanwhile takes what stands there for Python's own and keeps it
 look for dates that are none, and time-machine's C half writes into whatever it takes for a built-in
 function, so that the kernel dies.
 
-`monotonic`, `perf_counter`, `epoch_ns` and `utc_now` are what we ourselves measure and wait by: nobody's
-stand-in, ours included, reaches them.
+`monotonic`, `perf_counter`, `epoch_ns` and `utc_now` are what we ourselves measure, wait and date by: nobody's
+stand-in, ours included, reaches them. time-machine does, which changes `time.time` itself: while it
+travels, `epoch_ns` and `utc_now` tell its date.
 """
 
 from __future__ import annotations
