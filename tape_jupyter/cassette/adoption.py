@@ -13,7 +13,7 @@ from tape_jupyter.cassette import paths
 from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
-from tape_jupyter.core.saved_cells import load_saved_cells
+from tape_jupyter.core.saved_cells import read_saved_cells
 from tape_jupyter.errors import CassetteError, TapeUsageError
 
 Hashes = Callable[[Path], Collection[str]]
@@ -24,10 +24,7 @@ def source_hashes(notebook: Path) -> set[str]:
     """Source hashes of the code cells of a saved notebook, without their `%%tape` line; none where
     it is unreadable.
     """
-    try:
-        cells = load_saved_cells(notebook.read_bytes())
-    except OSError:
-        return set()
+    cells = read_saved_cells(notebook)
     return {next(digests(each.source)) for each in cells if each.source.strip()}
 
 

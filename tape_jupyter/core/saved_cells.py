@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 
@@ -14,6 +15,14 @@ class SavedCell(NamedTuple):
 
     id: str
     source: str
+
+
+def read_saved_cells(notebook: Path) -> list[SavedCell]:
+    """Of a file; none where it cannot be read, or is no notebook of version 4."""
+    try:
+        return load_saved_cells(notebook.read_bytes())
+    except OSError:
+        return []
 
 
 def load_saved_cells(content: bytes) -> list[SavedCell]:

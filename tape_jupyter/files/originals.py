@@ -22,7 +22,7 @@ from tape_jupyter.cassette.cassette import Cassette
 from tape_jupyter.cassette.cell_sources import digests
 from tape_jupyter.cassette.runs import current_runs, run_of
 from tape_jupyter.core.moved_folders import FOLDERS
-from tape_jupyter.core.saved_cells import load_saved_cells
+from tape_jupyter.core.saved_cells import read_saved_cells
 from tape_jupyter.errors import CassetteError, TapeError
 from tape_jupyter.files.first_contents import digest_file
 
@@ -127,10 +127,7 @@ def _read_end_marks(notebook: Path, tapes: Path) -> Iterator[tuple[str, Mapping[
 
 def _read_cell_identities(notebook: Path) -> tuple[set[str], set[str]]:
     """Ids and source hashes of a notebook's code cells."""
-    try:
-        cells = load_saved_cells(notebook.read_bytes())
-    except OSError:
-        cells = []
+    cells = read_saved_cells(notebook)
     sources = {digest for cell in cells for digest in digests(cell.source)}
     return {cell.id for cell in cells if cell.id}, sources
 

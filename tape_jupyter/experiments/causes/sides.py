@@ -14,7 +14,7 @@ from tape_jupyter.cassette.cassette import Cassette, Entry
 from tape_jupyter.cassette.cell_sources import Sources, digests, notebook_of
 from tape_jupyter.cassette.runs import RecordedRun, current_runs, run_of
 from tape_jupyter.cassette.takes import files as takes_files
-from tape_jupyter.core.saved_cells import load_saved_cells
+from tape_jupyter.core.saved_cells import load_saved_cells, read_saved_cells
 from tape_jupyter.errors import TapeUsageError
 from tape_jupyter.isolation.namespaces import git_command
 
@@ -111,11 +111,7 @@ class SideSources:
         path = notebook_of(self.side.cassette.path)
         if path.resolve() == self.notebook.resolve() or not path.is_file():
             return []
-        try:
-            cells = load_saved_cells(path.read_bytes())
-        except OSError:
-            return []
-        return [(cell.id, cell.source) for cell in cells if cell.source.strip()]
+        return [(cell.id, cell.source) for cell in read_saved_cells(path) if cell.source.strip()]
 
     def _find_in_git(self, record: Mapping[str, Any]) -> str | None:
         git = record.get("kit", {}).get("git", {})

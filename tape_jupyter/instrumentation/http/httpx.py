@@ -30,7 +30,7 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     pass_chunk,
     pass_closed,
     pass_head,
-    past_the_end,
+    raise_ending,
     tell_closed,
     thawed,
 )
@@ -395,17 +395,11 @@ class _Played:
             pass_chunk(self.gate, self.reply, index)
             yield chunk
         pass_chunk(self.gate, self.reply, len(self.reply.chunks))
-        self._raise_ending()
+        raise_ending(self.reply, self.thaw)
 
     def close(self) -> None:
         gate, self.gate = self.gate, None
         pass_closed(gate, self.reply)
-
-    def _raise_ending(self) -> None:
-        if self.reply.end == "error":
-            raise self.thaw(self.reply.error)
-        if self.reply.end != "complete":
-            raise past_the_end(self.reply)
 
 
 class _AsyncPlayed(_Played):
@@ -421,7 +415,7 @@ class _AsyncPlayed(_Played):
             self.gate = None
         await await_cancel(self.reply.error)
         await await_chunk(gate, self.reply, len(self.reply.chunks))
-        self._raise_ending()
+        raise_ending(self.reply, self.thaw)
         self.gate = closing
 
     async def aclose(self) -> None:

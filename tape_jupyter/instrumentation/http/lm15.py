@@ -33,7 +33,7 @@ from tape_jupyter.instrumentation.http.replayed_response import (
     pass_chunk,
     pass_closed,
     pass_head,
-    past_the_end,
+    raise_ending,
     tell_closed,
     thawed,
 )
@@ -306,10 +306,7 @@ class _Played:
 
     def _end(self) -> bytes:
         """What unpacking gives at the end; raises what ended the reply otherwise."""
-        if self.reply.end == "error":
-            raise self._thaw(self.reply.error)
-        if self.reply.end != "complete":
-            raise past_the_end(self.reply)
+        raise_ending(self.reply, self._thaw)
         self._decoder.eof()
         left: bytes = self._decoder.drain()
         return left

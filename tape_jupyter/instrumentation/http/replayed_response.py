@@ -14,7 +14,7 @@ tasks do (pins/order).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, cast
 
@@ -124,6 +124,14 @@ def past_the_end(reply: Reply) -> UnmatchedCall:
         f"the recording ends here: {how}, after {len(reply.chunks)} chunks, and now the program reads on. "
         "Record the cell again, or read no further than the recorded run did."
     )
+
+
+def raise_ending(reply: Reply, thaw: Callable[[Mapping[str, Any] | None], BaseException]) -> None:
+    """Once all chunks are handed on: raise what ended a reply that did not come whole."""
+    if reply.end == "error":
+        raise thaw(reply.error)
+    if reply.end != "complete":
+        raise past_the_end(reply)
 
 
 def pass_head(play: Play) -> None:
