@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 # The newest first; each is run, because a version manager may list a Python that is not there.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3 python; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-# Seconds after which a test run counts as hung (it takes about 12 minutes on two cores), and says in which test it was.
+# Seconds after which a test run counts as hung (it takes 12 to 15 minutes on two cores), and says in which test it was.
 TEST_SECONDS ?= 4200
 # Test files run side by side, each in a process of its own (tests/side_by_side.py), one more than there are cores; no test
 # asserts a time. JOBS=1 runs them one after the other, JOBS=0 all in one process.
@@ -21,7 +21,7 @@ SHORT := awk '/^ *(Collecting|Obtaining|Building wheels?|Installing|Successfully
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
-test: $(VENV)/.group-test js chromium ## the tests of every push (about 12 minutes on two cores)
+test: $(VENV)/.group-test js chromium ## the tests of every push (12 to 15 minutes on two cores)
 	$(BIN)/python -m pytest -p tests.side_by_side --jobs $(JOBS) --session-timeout=$(TEST_SECONDS) $(ARGS)
 
 test-all: ## whole stories, too, marked `slow`: kernels, browsers, commands (about 50 minutes)
